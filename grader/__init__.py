@@ -1,0 +1,1 @@
+"""The engine: judges a learner's kernel. Knows no particular exercise."""
