@@ -1,0 +1,133 @@
+"""In the runner: an exception as a message, in the learner's terms: status, reason, line of the learner's file."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+LONGEST = 1500  # characters of one message
+
+
+class NoGradient(RuntimeError):
+    """The entry's result does not lead back to its inputs."""
+
+
+def plain(status: str, message: str, cause: str | None = None, line: int | None = None) -> dict[str, Any]:
+    return {"event": "error", "status": status, "message": message[:LONGEST], "cause": cause, "line": line}
+
+
+def first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return (text.splitlines()[0] if text else type(error).__name__)[:400]
+
+
+def described(error: BaseException, path: Path, stage: str, module: Any = None) -> dict[str, Any]:
+    """The message for an exception raised while importing (`stage` "import") or calling the learner's file."""
+    from grader.triton_adapter import OutOfBounds
+
+    chain = _chain(error)
+    for link in chain:
+        if isinstance(link, OutOfBounds):
+            kind = "load" if link.access == "load" else "store"
+            return {
+                **plain("out_of_bounds", str(link), f"out_of_range_{kind}" if link.masked else f"missing_{kind}_mask", link.line),
+                "index": link.index,
+                "program": list(link.program),
+                "tensor": link.name,
+                "access": link.access,
+            }
+    if isinstance(error, SystemExit):
+        return plain("import_error" if stage == "import" else "runtime_error", "the file calls sys.exit", "exits")
+    if stage == "import" and isinstance(error, SyntaxError):
+        return plain("import_error", f"{type(error).__name__}: {error.msg}", "syntax_error", error.lineno)
+    line = next((n for link in reversed(chain) if (n := _line_in(link.__traceback__, path))), None)
+    status = "import_error" if stage == "import" else "runtime_error"
+    cause = None
+    reason = chain[-1]
+    compiled = _compile_error(chain, module)
+    if compiled is not None:
+        status, line, cause = "compile_error", compiled[0] or line, "compiler_rejects"
+        reason = compiled[1]
+    elif stage == "call" and _from_language(chain[-1]):
+        status, cause = "compile_error", "compiler_rejects"
+    if type(reason).__name__ == "OutOfResources":
+        status, cause = "runtime_error", "out_of_resources"
+    elif isinstance(error, NoGradient):
+        cause = "no_gradient"
+    elif isinstance(reason, MemoryError):
+        cause = "out_of_memory"
+    text = "".join(traceback.format_exception(error))
+    return {**plain(status, f"{type(reason).__name__}: {_text(reason)}", cause, line), "whole": text[-8000:]}
+
+
+def _text(error: BaseException) -> str:
+    text = str(error).strip()
+    # a CompilationError's text ends with the reason, after the source excerpt
+    lines = [line for line in text.splitlines() if line.strip()]
+    if type(error).__name__ in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
+        marker = next((i for i, line in enumerate(lines) if set(line.strip()) == {"^"}), None)
+        if marker is not None and lines[marker + 1 :]:
+            return " ".join(lines[marker + 1 :])
+        return lines[-1] if lines else ""
+    return "\n".join(lines[:6])
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what caused it, outermost first."""
+    chain = [error]
+    while chain[-1].__cause__ is not None and chain[-1].__cause__ not in chain:
+        chain.append(chain[-1].__cause__)
+    return chain
+
+
+def _line_in(tb: TracebackType | None, path: Path) -> int | None:
+    """The innermost line of the learner's file in a traceback."""
+    found = None
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == str(path):
+            found = tb.tb_lineno
+        tb = tb.tb_next
+    return found
+
+
+def _innermost_file(error: BaseException) -> str:
+    tb = error.__traceback__
+    name = ""
+    while tb is not None:
+        name = tb.tb_frame.f_code.co_filename
+        tb = tb.tb_next
+    return name.replace("\\", "/")
+
+
+def _from_language(error: BaseException) -> bool:
+    """Raised by the language's own checks: what the interpreter shares with the compiler's front end."""
+    return "/triton/language/" in _innermost_file(error)
+
+
+def _compile_error(chain: list[BaseException], module: Any) -> tuple[int | None, BaseException] | None:
+    """Line of the learner's file and the reason, if the compiler refused."""
+    front = [link for link in chain if type(link).__module__ == "triton.compiler.errors" and hasattr(link, "node")]
+    if front:
+        line = next((n for link in front if (n := _source_line(link, module))), None)
+        return line, chain[-1]
+    passes = [link for link in chain if "/triton/compiler/" in _innermost_file(link) or "/backends/" in _innermost_file(link)]
+    if passes and type(chain[-1]).__name__ != "OutOfResources":
+        return None, chain[-1]
+    return None
+
+
+def _source_line(error: Any, module: Any) -> int | None:
+    """A CompilationError counts lines from the kernel's `def`: find that kernel in the learner's module."""
+    node, source = getattr(error, "node", None), getattr(error, "src", None)
+    if node is None or not hasattr(node, "lineno"):
+        return None
+    for value in vars(module).values() if module is not None else ():
+        kernel = value
+        while kernel is not None and not hasattr(kernel, "raw_src") and hasattr(kernel, "fn"):
+            kernel = kernel.fn
+        if getattr(kernel, "src", None) == source and hasattr(kernel, "raw_src"):
+            skipped = next((i for i, text in enumerate(kernel.raw_src) if text.lstrip().startswith("def ")), 0)
+            return int(kernel.starting_line_number + skipped + node.lineno - 1)
+    return None

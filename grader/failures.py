@@ -1,0 +1,19 @@
+"""Ways a grade can end without the learner's work being judged. No torch here."""
+
+from __future__ import annotations
+
+
+class Unavailable(Exception):
+    """The machine lacks what was asked for: exit code 3."""
+
+
+class Cancelled(Exception):
+    """The learner stopped the grade."""
+
+
+class RunnerGone(Exception):
+    """The runner ended before it answered; `status` is the verdict's status, the text says how it ended."""
+
+    def __init__(self, status: str, message: str) -> None:
+        self.status = status
+        super().__init__(message)

@@ -1,0 +1,51 @@
+"""In the runner: tensors over the judge's memory, by shared mapping on the CPU and by IPC handle on CUDA."""
+
+from __future__ import annotations
+
+import base64
+import mmap
+from typing import Any
+
+import torch
+
+
+class RunnerMemory:
+    def __init__(self, device: str, fd: int | None) -> None:
+        self.device = device
+        self.mapping = mmap.mmap(fd, 0) if fd is not None and device == "cpu" else None
+        self.arena: torch.Tensor | None = None
+
+    def open(self, message: dict[str, Any]) -> None:
+        """Open a CUDA arena from the judge's IPC handle."""
+        parts = [base64.b64decode(p["bytes"]) if isinstance(p, dict) else p for p in message["handle"]]
+        torch.cuda.init()
+        storage = torch.UntypedStorage._new_shared_cuda(*parts)
+        self.arena = torch.empty(0, dtype=torch.uint8, device=storage.device)
+        self.arena.set_(storage)
+        self.arena = self.arena[message["start"] : message["start"] + message["size"]]
+
+    def tensor(self, place: dict[str, Any]) -> torch.Tensor:
+        """A tensor of its own storage on the CPU; a view of the arena on CUDA."""
+        dtype = getattr(torch, place["dtype"])
+        shape, stride, offset = place["shape"], place["stride"], place["offset"]
+        if 0 in shape:
+            return torch.empty_strided(shape, stride, dtype=dtype, device=self.device)
+        span = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        if self.mapping is not None:
+            flat = torch.frombuffer(self.mapping, dtype=dtype, count=span, offset=offset)
+        else:
+            assert self.arena is not None
+            piece = self.arena[offset : offset + span * dtype.itemsize].view(dtype)
+            flat = torch.empty(0, dtype=dtype, device=piece.device).set_(
+                piece.untyped_storage(), piece.storage_offset(), (span,), (1,)
+            )
+        return flat.as_strided(shape, stride, flat.storage_offset())
+
+    def store(self, value: torch.Tensor, place: dict[str, Any]) -> bool:
+        """Copy a returned tensor into its place if shape and dtype are what the judge expects."""
+        if list(value.shape) != place["shape"] or str(value.dtype) != f"torch.{place['dtype']}":
+            return False
+        if value.device.type != self.device:
+            return False
+        self.tensor(place).copy_(value)
+        return True

@@ -1,0 +1,191 @@
+"""The warm process: has torch and triton imported in one mode and forks a fresh runner for every grade.
+
+It is forked from the judge before the judge knows any input, holds no CUDA context, and reaps what it forks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import socket
+import sys
+from typing import Any
+
+from grader.protocol import Lost, receive_with_fds, send_with_fds
+
+PR_SET_PDEATHSIG = 1
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+
+
+class Warm:
+    """The judge's handle of a warm process."""
+
+    def __init__(self, mode: str, target: str = "sm_90") -> None:
+        self.mode = mode
+        ours, theirs = socket.socketpair()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            ours.close()
+            try:
+                _serve(mode, theirs)
+            finally:
+                os._exit(0)
+        theirs.close()
+        self.sock = ours
+
+    def spawn(self, spec: dict[str, Any], channel: socket.socket, output: int, memory: int | None) -> int:
+        """Fork a runner; returns its pid. Raises Lost when the warm process is gone."""
+        fds = [channel.fileno(), output] + ([memory] if memory is not None else [])
+        return int(self._ask({"op": "spawn", "spec": spec}, fds)["pid"])
+
+    def reap(self, pid: int) -> int:
+        """Kill the runner's whole process group and wait; returns its wait status (0 when it is long gone)."""
+        return int(self._ask({"op": "reap", "pid": pid}, [])["status"])
+
+    def alive(self, pid: int) -> bool:
+        return bool(self._ask({"op": "alive", "pid": pid}, [])["alive"])
+
+    def _ask(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        try:
+            self.sock.settimeout(60)
+            send_with_fds(self.sock, message, fds)
+            return receive_with_fds(self.sock)[0]
+        except OSError as error:
+            raise Lost(f"the warm {self.mode} process is gone ({error})") from error
+
+    def close(self) -> None:
+        self.sock.close()
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+def die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _serve(mode: str, sock: socket.socket) -> None:
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _close_inherited({sock.fileno(), 2})
+    os.environ["TRITON_INTERPRET"] = "1" if mode == "interpreter" else "0"
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    import triton  # noqa: F401
+    import triton.language  # noqa: F401
+
+    if mode == "interpreter":
+        import triton.runtime.interpreter  # noqa: F401
+    else:
+        import triton.backends.nvidia.compiler  # noqa: F401
+        import triton.compiler  # noqa: F401
+    import grader.runner
+
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            message, fds = receive_with_fds(sock)
+        except Lost:
+            return
+        if message["op"] == "spawn":
+            sys.stdout.flush()
+            pid = os.fork()
+            if pid == 0:
+                sock.close()
+                _become_runner(mode, message["spec"], fds)
+            for fd in fds:
+                os.close(fd)
+            send_with_fds(sock, {"pid": pid}, [])
+        elif message["op"] == "alive":
+            pid = message["pid"]
+            if pid not in ended:
+                with contextlib.suppress(ChildProcessError):
+                    done, status = os.waitpid(pid, os.WNOHANG)
+                    if done:
+                        ended[pid] = status
+            send_with_fds(sock, {"alive": pid not in ended}, [])
+        elif message["op"] == "reap":
+            pid = message["pid"]
+            # the group may outlive its leader: a learner's subprocess ends with the grade
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            if pid not in ended:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):
+                    ended[pid] = os.waitpid(pid, 0)[1]
+            send_with_fds(sock, {"status": ended.pop(pid, 0)}, [])
+
+
+def _close_inherited(keep: set[int]) -> None:
+    """Close what the judge had open: the runner must not reach its descriptors."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):
+        if fd not in keep:
+            os.dup2(null, fd)
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd > 2 and fd not in keep:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _become_runner(mode: str, spec: dict[str, Any], fds: list[int]) -> None:
+    code = 1
+    try:
+        os.setsid()
+        die_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        channel = socket.socket(fileno=fds[0])
+        os.dup2(fds[1], 1)
+        os.dup2(fds[1], 2)
+        os.close(fds[1])
+        sys.stdin = open(os.devnull)
+        sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False, errors="replace")
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="replace")
+        os.chdir(spec["scratch"])
+        os.environ["TRITON_CACHE_DIR"] = os.path.join(spec["scratch"], "triton")
+        os.environ["HOME"] = spec["scratch"]
+        _limit(mode, spec)
+        _without_network()
+        import grader.runner
+
+        grader.runner.serve(mode, spec, channel, fds[2] if len(fds) > 2 else None)
+        code = 0
+    except SystemExit:
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _limit(mode: str, spec: dict[str, Any]) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if mode != "cuda":  # CUDA reserves address space far beyond what it uses; the judge watches resident memory there
+        pages = int(open("/proc/self/statm").read().split()[0])
+        most = pages * resource.getpagesize() + int(spec["memory_mb"]) * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30))
+
+
+def _without_network() -> None:
+    """An empty network namespace, where the system lets an ordinary process make one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0 and os.getuid() != 0:
+        uid, gid = os.getuid(), os.getgid()
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
+            with contextlib.suppress(OSError):
+                open("/proc/self/setgroups", "w").write("deny")
+                open("/proc/self/uid_map", "w").write(f"{uid} {uid} 1")
+                open("/proc/self/gid_map", "w").write(f"{gid} {gid} 1")
