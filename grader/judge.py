@@ -1,0 +1,437 @@
+"""The trusted side: owns inputs, outputs, references and seeds, and decides. One Judge serves many grades."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import platform
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from grader import diagnose, offline, stub_check
+from grader.case_runner import Buffers, CaseRunner, Outcome, layout_of
+from grader.catalog import ExerciseFiles
+from grader.expectation import Values, draw
+from grader.problem import Case, Problem
+from grader.protocol import Lost
+from grader.failures import RunnerGone, Unavailable
+from grader.runner_process import RunnerProcess
+from grader.verdict import Verdict, case_row
+from grader.warm import Warm
+
+IMPORT_LIMIT = 30.0  # seconds
+CALL_LIMIT = {"interpreter": 20.0, "cuda": 60.0, "offline": 60.0}
+MEMORY_MB = {"interpreter": 4096, "offline": 4096, "cuda": 16384}
+Emit = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One file to grade."""
+
+    exercise: ExerciseFiles
+    file: str  # as the learner named it
+    source: bytes
+
+
+@dataclass
+class Options:
+    backend: str = "auto"
+    target: str = "sm_90"
+    time: bool | None = None
+    sanitize: bool = False
+    seed: int = 0
+    keep_going: bool = False
+    call_limit: float | None = None  # seconds; None: the backend's
+
+
+@dataclass
+class Grade:
+    """One grade under way."""
+
+    submission: Submission
+    problem: Problem
+    options: Options
+    backend: str
+    emit: Emit
+    cancelled: Callable[[], bool]
+    verdict: Verdict
+    drawn: dict[tuple[str, int], Values] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def values(self, case: Case, drawing: int = 0) -> Values:
+        with self.lock:
+            key = (case.name, drawing)
+            if key not in self.drawn:
+                self.drawn[key] = draw(self.problem, case, self.options.seed, drawing)
+            return self.drawn[key]
+
+
+def load_problem(files: ExerciseFiles) -> Problem:
+    """Import an exercise's problem.py. Raises ValueError naming the file when it defines no Problem."""
+    spec = importlib.util.spec_from_file_location(f"problem_{files.slug}", files.problem)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    problem = getattr(module, "PROBLEM", None)
+    if not isinstance(problem, Problem) or problem.slug != files.slug:
+        raise ValueError(f"{files.problem}: PROBLEM must be a Problem whose slug is {files.slug!r}")
+    return problem
+
+
+class Judge:
+    def __init__(self, warm: dict[str, Warm], device_name: str) -> None:
+        """`warm` maps interpreter, offline and, where there is a GPU, cuda to warm processes."""
+        self.warm, self.device_name = warm, device_name
+        self.problems: dict[str, tuple[float, Problem]] = {}
+
+    def problem(self, files: ExerciseFiles) -> Problem:
+        changed = files.problem.stat().st_mtime
+        known = self.problems.get(files.slug)
+        if known is None or known[0] != changed:
+            known = (changed, load_problem(files))
+            self.problems[files.slug] = known
+        return known[1]
+
+    def grade(self, submission: Submission, options: Options, emit: Emit, cancelled: Callable[[], bool]) -> dict[str, Any]:
+        """The verdict (a dict as in the documented schema). Raises Cancelled."""
+        problem = self.problem(submission.exercise)
+        backend = self._backend(options.backend)
+        verdict = Verdict(
+            exercise=problem.slug,
+            title=problem.title,
+            file=submission.file,
+            sha256=hashlib.sha256(submission.source).hexdigest(),
+            seed=options.seed,
+            backend=backend,
+            device=self.device_name if backend == "cuda" else "CPU interpreter",
+            versions=versions(),
+        )
+        grade = Grade(submission, problem, options, backend, emit, cancelled, verdict)
+        if stub_check.untouched(submission.source, submission.exercise.stub.read_bytes()):
+            verdict.status = "not_started"
+            verdict.notes.append("the stub is as it was given: write the kernel, then grade again")
+            return verdict.as_dict()
+        reason = stub_check.unreadable(submission.source)
+        if reason is not None:
+            verdict.fail("import_error", reason[0], "syntax_error", reason[1])
+            return verdict.as_dict()
+        try:
+            self._judge(grade)
+        except Lost as error:
+            verdict.status = "infrastructure_error"
+            verdict.notes.append(f"{error}: start the grader again")
+        return verdict.as_dict()
+
+    def _backend(self, wanted: str) -> str:
+        if wanted == "auto":
+            return "cuda" if "cuda" in self.warm else "interpreter"
+        if wanted not in self.warm:
+            raise Unavailable(f"no {wanted} backend here: {MISSING.get(wanted, 'unknown backend')}")
+        return wanted
+
+    def _judge(self, grade: Grade) -> None:
+        """Values on the backend; beside them, in parallel, what the other warm processes can tell."""
+        with ThreadPoolExecutor(2) as beside:
+            other = None
+            if grade.backend == "interpreter":
+                other = beside.submit(self._compile_offline, grade)
+            else:
+                other = beside.submit(self._bounds, grade)
+            self._run_cases(grade)
+            _stage(grade, "offline compile" if grade.backend == "interpreter" else "bounds", other)
+        verdict = grade.verdict
+        if verdict.status == "passed" and grade.backend == "cuda":
+            if grade.options.time is not False and grade.problem.timing is not None:
+                from grader.measure import measure
+
+                measure(self, grade)
+            if grade.options.sanitize:
+                from grader.sanitize import sanitize
+
+                sanitize(grade)
+        elif grade.backend == "interpreter":
+            verdict.notes.append("no timing: that needs a GPU")
+        diagnose.finish(grade)
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def start(self, grade: Grade, mode: str, buffers: Buffers, **extra: Any) -> RunnerProcess:
+        """A fresh runner that has imported the learner's file. Raises Refused when the import fails."""
+        problem = grade.problem
+        spec = {
+            "file": grade.submission.file,
+            "entry": problem.entry,
+            "parameters": list(problem.parameters[: _inputs(problem)]),
+            "call": problem.call,
+            "differentiable": list(problem.differentiable),
+            "target": grade.options.target,
+            "memory_mb": MEMORY_MB[mode],
+            **extra,
+        }
+        process = RunnerProcess(self.warm[mode], spec, grade.submission.source, buffers.shared, grade.cancelled)
+        try:
+            if buffers.shared is None:
+                process.ask(buffers.handle(), IMPORT_LIMIT)
+            reply = process.ask({"op": "load"}, IMPORT_LIMIT)
+        except BaseException:
+            process.end()
+            raise
+        if reply.get("event") == "error":
+            process.end()
+            raise Refused(reply, process.printed.text())
+        return process
+
+    def _run_cases(self, grade: Grade) -> None:
+        problem, verdict, mode = grade.problem, grade.verdict, grade.backend
+        started = time.perf_counter()
+        grade.emit({"event": "stage", "name": "import", "state": "started"})
+        device = "cuda" if mode == "cuda" else "cpu"
+        buffers = Buffers(device, max(layout_of(grade.values(c), 65536)[0].size for c in problem.cases))
+        process = None
+        try:
+            try:
+                process = self.start(grade, mode, buffers)
+            except Refused as refused:
+                reply = refused.reply
+                verdict.fail(reply["status"], reply["message"], reply.get("cause"), reply.get("line"), whole=reply.get("whole", ""))
+                verdict.output = refused.printed
+                return
+            except RunnerGone as gone:
+                verdict.fail(gone.status if gone.status == "timeout" else "import_error", f"while importing the file: {gone}", "dies_at_import")
+                return
+            seconds = time.perf_counter() - started
+            verdict.stages.append({"name": "import", "seconds": round(seconds, 4)})
+            grade.emit({"event": "stage", "name": "import", "state": "done", "seconds": seconds})
+            grade.emit({"event": "stage", "name": "run", "state": "started"})
+            started = time.perf_counter()
+            self._each_case(grade, process, buffers)
+            seconds = time.perf_counter() - started
+            verdict.stages.append({"name": "run", "seconds": round(seconds, 4)})
+            grade.emit({"event": "stage", "name": "run", "state": "done", "seconds": seconds})
+            if mode == "cuda" and verdict.status not in ("crashed", "timeout", "runtime_error"):
+                self._compiled_rows(grade, process, _device_target())
+        finally:
+            if process is not None:
+                process.end()
+                verdict.output = process.printed.text()
+            buffers.close()
+
+    def _each_case(self, grade: Grade, process: RunnerProcess, buffers: Buffers) -> None:
+        problem, verdict, mode = grade.problem, grade.verdict, grade.backend
+        limit = grade.options.call_limit or CALL_LIMIT[mode]
+        runner = CaseRunner(problem, process, buffers, limit)
+        again = 0
+        last_passed: tuple[Case, Values] | None = None
+        failed = False
+        for number, case in enumerate(problem.cases):
+            if failed and not grade.options.keep_going:
+                row = case_row(case, Outcome("not_run"))
+            elif case.needs_gpu and mode == "interpreter":
+                row = case_row(case, Outcome("skipped", f"needs a GPU: {case.needs_gpu}"))
+                verdict.notes.append(f"case {case.name!r} needs a GPU: {case.needs_gpu}")
+            else:
+                values = grade.values(case)
+                outcome = self._call(runner, values)
+                repeat = mode == "cuda" or (again < 2 and values.size > 0)
+                if outcome.status == "passed" and repeat:
+                    again += 1
+                    outcome = self._once_more(runner, grade, case, values, outcome)
+                verdict.add_traffic(outcome, values, problem)
+                if outcome.status == "passed":
+                    if values.size > 0 and (last_passed is None or values.size >= last_passed[1].size):
+                        last_passed = (case, values)
+                elif not failed:
+                    failed = True
+                    verdict.first_failure(case, values, outcome)
+                row = case_row(case, outcome)
+                if outcome.status in ("crashed", "timeout"):
+                    verdict.cases.append(row)
+                    grade.emit({"event": "case", "index": number, "total": len(problem.cases), "case": row})
+                    return
+            verdict.cases.append(row)
+            grade.emit({"event": "case", "index": number, "total": len(problem.cases), "case": row})
+        if failed:
+            verdict.undefined_filler = mode == "interpreter" and self._right_with_zero_filler(runner, grade)
+            return
+        if last_passed is None:
+            verdict.fail("runtime_error", "no case could be run", None)
+            return
+        verdict.status = "passed"
+        self._must_matter(grade, runner, last_passed)
+        if problem.call == "operator":
+            self._opcheck(grade, process, buffers, last_passed[1])
+
+    def _call(self, runner: CaseRunner, values: Values, **how: Any) -> Outcome:
+        try:
+            return runner.run(values, **how)
+        except RunnerGone as gone:
+            return Outcome(gone.status, str(gone), cause=gone.status)
+
+    def _once_more(self, runner: CaseRunner, grade: Grade, case: Case, values: Values, first: Outcome) -> Outcome:
+        """On a GPU the same bits again from the same values; on either backend, right on new values in the same buffers."""
+        if grade.backend == "cuda":
+            second = self._call(runner, values)
+            if second.status != "passed":
+                return replace(second, message=f"right at first, then wrong on the same input: {second.message}", cause="wrong_on_second_call")
+            differing = [i for i, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)) if not _same_bits(a, b)]
+            if differing:
+                return replace(
+                    second, status="nondeterministic", cause="differs_between_runs",
+                    message="two runs on the same input differ: programs race for the same element, or float atomics add in another order",
+                )  # fmt: skip
+        fresh = self._call(runner, grade.values(case, 1))
+        if fresh.status != "passed":
+            return replace(fresh, message=f"right at first, then wrong on new values in the same buffers: {fresh.message}", cause="wrong_on_second_call")
+        return first
+
+    def _right_with_zero_filler(self, runner: CaseRunner, grade: Grade) -> bool:
+        failure = grade.verdict.failure
+        if failure is None or failure.outcome.status not in ("wrong_answer", "not_written") or runner.process.ended:
+            return False
+        return self._call(runner, failure.values, filler="zero").status == "passed"
+
+    def _must_matter(self, grade: Grade, runner: CaseRunner, passed: tuple[Case, Values]) -> None:
+        """Run again with the learner's kernels replaced by no-ops: the answer must be gone."""
+        outcome = self._call(runner, passed[1], noop=True)
+        if outcome.status == "passed":
+            grade.verdict.fail(
+                "not_triton",
+                "the answer is right without the kernels: it is computed by something else (PyTorch, or a copy of an input)",
+                "kernel_does_not_matter",
+            )
+
+    def _opcheck(self, grade: Grade, process: RunnerProcess, buffers: Buffers, values: Values) -> None:
+        _, arguments, _ = layout_of(values, 65536)
+        args = [
+            {"value": v} if r is None else {"tensor": r.described()} for v, r in zip(values.args[:-1], arguments[:-1], strict=True)
+        ]
+        reply = process.ask({"op": "opcheck", "args": args}, 120)
+        for test, problem in (reply.get("results") or {}).items():
+            if problem is not None and grade.verdict.status == "passed":
+                grade.verdict.fail("wrong_answer", f"torch.library.opcheck, {test}: {problem}", f"opcheck_{test.removeprefix('test_')}")
+        if grade.backend != "cuda":
+            grade.verdict.notes.append("opcheck's fake-tensor and AOT tests need a GPU")
+
+    # -- beside the values ---------------------------------------------------------------------------------------
+
+    def _compile_offline(self, grade: Grade) -> None:
+        """Compile one case of each dtype for the target; what the compiler refuses is a compile error."""
+        cases: dict[tuple[str, ...], tuple[tuple[bool, int], Case]] = {}
+        for case in grade.problem.cases:
+            values = grade.values(case)
+            tensors = [a for a in values.args if isinstance(a, torch.Tensor)]
+            dtypes = tuple(str(t.dtype) for t in tensors)
+            # sizes that are multiples of 16 show whether loads vectorise
+            rank = (all(n % 16 == 0 for t in tensors for n in t.shape), values.size)
+            if case.offline and values.size and (dtypes not in cases or rank > cases[dtypes][0]):
+                cases[dtypes] = (rank, case)
+        if "offline" not in self.warm or not cases:
+            return
+        buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for _, c in cases.values()))
+        process = None
+        try:
+            process = self.start(grade, "offline", buffers)
+            runner = CaseRunner(grade.problem, process, buffers, CALL_LIMIT["offline"])
+            for _, case in cases.values():
+                outcome = self._call(runner, grade.values(case), noop=True)
+                if outcome.status in ("compile_error", "runtime_error"):
+                    grade.verdict.refused = (case, outcome)
+                    return
+            self._compiled_rows(grade, process, grade.options.target)
+        except (Refused, RunnerGone):
+            return  # the run of the values says what is wrong with the file
+        finally:
+            if process is not None:
+                process.end()
+            buffers.close()
+
+    def _compiled_rows(self, grade: Grade, process: RunnerProcess, target: str) -> None:
+        try:
+            reply = process.ask({"op": "compiled"}, 30)
+        except RunnerGone:
+            return
+        with ThreadPoolExecutor(2) as pool:
+            rows = list(pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", [])))
+        grade.verdict.compile = rows
+
+    def _bounds(self, grade: Grade) -> None:
+        """On a GPU a read past the end may hit valid memory: the interpreter's exact check looks at the small cases."""
+        buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for c in grade.problem.cases))
+        process = None
+        until = time.monotonic() + 10
+        try:
+            process = self.start(grade, "interpreter", buffers)
+            runner = CaseRunner(grade.problem, process, buffers, 5)
+            for case in grade.problem.cases:
+                if case.needs_gpu or time.monotonic() > until:
+                    continue
+                values = grade.values(case)
+                outcome = self._call(runner, values)
+                grade.verdict.add_traffic(outcome, values, grade.problem)
+                if outcome.status == "out_of_bounds":
+                    grade.verdict.out_of_bounds = (case, values, outcome)
+                    return
+                if outcome.status == "wrong_answer" or outcome.status == "not_written":
+                    zeros = self._call(runner, values, filler="zero")
+                    if zeros.status == "passed":
+                        grade.verdict.filler_failure = (case, values, outcome)
+                        return
+                if outcome.status in ("crashed", "timeout"):
+                    return
+        except (Refused, RunnerGone):
+            return
+        finally:
+            if process is not None:
+                process.end()
+            buffers.close()
+
+
+class Refused(Exception):
+    """The learner's file could not be imported."""
+
+    def __init__(self, reply: dict[str, Any], printed: dict[str, Any]) -> None:
+        self.reply, self.printed = reply, printed
+        super().__init__(reply.get("message"))
+
+
+MISSING = {
+    "cuda": "PyTorch sees no CUDA device; use --backend interpreter",
+    "interpreter": "triton cannot be imported; `triton-prep doctor` says more",
+}
+
+
+def versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"torch": torch.__version__, "triton": version("triton"), "python": platform.python_version()}
+
+
+def _inputs(problem: Problem) -> int:
+    """How many parameters the entry has: an incoming gradient is the runner's, not the entry's."""
+    return len(problem.parameters)
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+
+
+def _device_target() -> str:
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"
+
+
+def _stage(grade: Grade, name: str, future: Any) -> None:
+    grade.emit({"event": "stage", "name": name, "state": "started"})
+    started = time.perf_counter()
+    future.result()
+    seconds = time.perf_counter() - started
+    grade.verdict.stages.append({"name": name, "seconds": round(seconds, 4)})
+    grade.emit({"event": "stage", "name": name, "state": "done", "seconds": seconds})
+

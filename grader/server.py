@@ -1,0 +1,238 @@
+"""`python -m grader serve`: JSON lines in, JSON lines out. One grade at a time; the next ones wait."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import queue
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from grader.catalog import UnknownExercise, find
+from grader.failures import Cancelled, Unavailable
+
+MOST_SOURCE = 1 << 20  # bytes of a submission
+PR_SET_DUMPABLE = 4
+
+
+class BadRequest(ValueError):
+    """The request cannot be served as it stands: exit code 2."""
+
+
+def main() -> int:
+    out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints in this process must not reach the protocol
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lock = threading.Lock()
+
+    def emit(event: dict[str, Any]) -> None:
+        with lock, contextlib.suppress(BrokenPipeError, ValueError):
+            out.write(json.dumps(event) + "\n")
+            out.flush()
+
+    from grader.warm import die_with_parent
+
+    if platform.system() == "Linux":
+        die_with_parent()
+    server = Server(emit)
+    server.start()
+    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    threading.Thread(target=_read, args=(requests, server), daemon=True).start()
+    while (request := requests.get()) is not None:
+        server.serve(request)
+    server.close()
+    return 0
+
+
+def _read(requests: queue.Queue[dict[str, Any] | None], server: Server) -> None:
+    for line in sys.stdin:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            server.emit({"event": "failed", "id": None, "kind": "usage", "message": "a request must be one JSON object a line"})
+            continue
+        if request.get("op") == "cancel":
+            server.cancelled.add(request.get("id"))
+        elif request.get("op") == "shutdown":
+            break
+        else:
+            requests.put(request)
+    requests.put(None)
+
+
+class Server:
+    def __init__(self, emit: Any) -> None:
+        self.emit = emit
+        self.cancelled: set[Any] = set()
+        self.warm: dict[str, Any] = {}
+        self.judge: Any = None
+        self.reason: str | None = None
+
+    def start(self) -> None:
+        """Import, fork the warm processes, then become the judge."""
+        try:
+            import torch
+            from torch.utils._python_dispatch import TorchDispatchMode  # noqa: F401
+        except ImportError as error:
+            self._nothing(f"PyTorch cannot be imported ({error}): pip install torch")
+            return
+        try:
+            from importlib.metadata import version
+
+            version("triton")
+        except ImportError:
+            self._nothing("triton is not installed: it runs on Linux only; lessons, quizzes and drills work without it")
+            return
+        import numpy  # noqa: F401
+
+        import grader.judge  # noqa: F401  before the fork: the runners share it
+        import grader.runner  # noqa: F401
+        from grader.warm import Warm
+
+        gpu = _gpu_is_likely()
+        self.warm = {"interpreter": Warm("interpreter")}
+        if gpu:
+            self.warm["cuda"] = Warm("cuda")
+        self.warm["offline"] = Warm("offline")
+        # another process of this user must not read the judge's memory or descriptors
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        torch.set_num_threads(1)
+        device = "CPU interpreter"
+        if gpu and torch.cuda.is_available():
+            device = torch.cuda.get_device_name(0)
+        elif "cuda" in self.warm:
+            self.warm.pop("cuda").close()
+        from grader.judge import Judge, versions
+
+        self.judge = Judge(self.warm, device)
+        backend = "cuda" if "cuda" in self.warm else "interpreter"
+        self.emit({"event": "ready", "versions": versions(), "backend": backend, "device": device})
+
+    def _nothing(self, reason: str) -> None:
+        self.reason = reason
+        versions = {"torch": None, "triton": None, "python": platform.python_version()}
+        self.emit({"event": "ready", "versions": versions, "backend": "none", "device": "none", "reason": reason})
+
+    def close(self) -> None:
+        for warm in self.warm.values():
+            warm.close()
+
+    def serve(self, request: dict[str, Any]) -> None:
+        number = request.get("id")
+
+        def emit(event: dict[str, Any]) -> None:
+            self.emit({**event, "id": number})
+
+        operation = request.get("op")
+        handler = getattr(self, f"_{operation}", None) if operation in OPERATIONS else None
+        if handler is None:
+            emit({"event": "failed", "kind": "usage", "message": f"unknown operation {operation!r}"})
+            return
+        if self.judge is None and operation != "doctor":
+            emit({"event": "failed", "kind": "infrastructure", "message": self.reason})
+            return
+        try:
+            handler(request, emit)
+        except Cancelled:
+            emit({"event": "failed", "kind": "cancelled", "message": "cancelled"})
+        except Unavailable as error:
+            emit({"event": "failed", "kind": "infrastructure", "message": str(error)})
+        except (BadRequest, UnknownExercise) as error:
+            emit({"event": "failed", "kind": "usage", "message": str(error)})
+        except Exception as error:  # the judge must outlive any one grade
+            traceback.print_exc()
+            emit({"event": "failed", "kind": "infrastructure", "message": f"the grader failed: {type(error).__name__}: {error}"})
+
+    def _grade(self, request: dict[str, Any], emit: Any) -> None:
+        from grader.judge import Submission
+
+        files = find(str(request.get("exercise")))
+        path = str(request.get("file") or files.stub)
+        number = request.get("id")
+        verdict = self.judge.grade(
+            Submission(files, path, read_source(path)), options_of(request), emit, lambda: number in self.cancelled
+        )
+        emit({"event": "verdict", "verdict": verdict})
+
+    def _inspect(self, request: dict[str, Any], emit: Any) -> None:
+        from grader.inspect_kernel import STAGES, inspect_kernel
+        from grader.judge import Submission
+
+        files = find(str(request.get("exercise")))
+        path = str(request.get("file") or files.stub)
+        stage = str(request.get("stage") or "ttir")
+        if stage not in STAGES:
+            raise BadRequest(f"unknown stage {stage!r}: one of {', '.join(STAGES)}")
+        kernels = inspect_kernel(self.judge, Submission(files, path, read_source(path)), options_of(request), stage)
+        emit({"event": "inspected", "kernels": kernels})
+
+    def _audit(self, request: dict[str, Any], emit: Any) -> None:
+        from grader.audit import audit
+
+        emit({"event": "audited", "report": audit(self.judge, find(str(request.get("exercise"))), options_of(request))})
+
+    def _doctor(self, request: dict[str, Any], emit: Any) -> None:
+        from grader.doctor import doctor
+
+        emit({"event": "doctor", "report": doctor(self.judge, self.reason)})
+
+
+OPERATIONS = {"grade", "inspect", "audit", "doctor"}
+
+
+def options_of(request: dict[str, Any]) -> Any:
+    from grader.judge import Options
+    from grader.triton_adapter import parse_target
+
+    target = str(request.get("target") or "sm_90")
+    try:
+        parse_target(target)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    backend = str(request.get("backend") or "auto")
+    if backend not in ("auto", "cuda", "interpreter"):
+        raise BadRequest(f"unknown backend {backend!r}: auto, cuda or interpreter")
+    if request.get("verified"):
+        raise BadRequest("verified grading is not available yet")
+    limit = request.get("call_limit")
+    return Options(
+        backend=backend,
+        target=target,
+        time=request.get("time"),
+        sanitize=bool(request.get("sanitize")),
+        seed=int(request.get("seed") or 0),
+        keep_going=bool(request.get("keep_going")),
+        call_limit=float(limit) if limit else None,
+    )
+
+
+def read_source(path: str) -> bytes:
+    """The submission's bytes. Raises BadRequest for what is no readable text file."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise BadRequest(f"{path} is a directory: name a Python file")
+        if file.stat().st_size > MOST_SOURCE:
+            raise BadRequest(f"{path} is larger than {MOST_SOURCE >> 20} MiB: that is no kernel")
+        source = file.read_bytes()
+        source.decode("utf-8")
+    except FileNotFoundError as error:
+        raise BadRequest(f"{path} does not exist: `triton-prep init` writes the stubs") from error
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        raise BadRequest(f"{path}:{line}: not UTF-8 (byte {error.start}): save the file as UTF-8") from error
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
+    return source
+
+
+def _gpu_is_likely() -> bool:
+    """Whether a CUDA device may be here, asked without making a CUDA context: the warm processes are forked after this."""
+    return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists() or bool(list(Path("/dev").glob("nvidia[0-9]*")))
