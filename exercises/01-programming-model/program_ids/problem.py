@@ -1,0 +1,77 @@
+import torch
+
+from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
+
+BLOCK = 64  # of the launcher the stub gives
+
+
+def positions(x):
+    return torch.arange(x.numel(), device=x.device, dtype=x.dtype)
+
+
+def owner(x):
+    return torch.div(positions(x), BLOCK, rounding_mode="floor")
+
+
+def reference(x):
+    return x + owner(x)
+
+
+def work(x):
+    return Work(bytes=2 * x.numel() * x.element_size(), flops=x.numel())
+
+
+def case(n: int) -> Case:
+    return Case(f"n={n}", lambda draw: (whole_numbers(draw, n),))
+
+
+def whole_numbers(draw: Draw, n: int) -> torch.Tensor:
+    return draw.integers(n, low=-1000, high=1000)
+
+
+PROBLEM = Problem(
+    slug="program_ids",
+    title="Who owns which element",
+    entry="add_program_ids",
+    parameters=("x",),
+    reference=reference,
+    work=work,
+    tolerance=Tolerance(exact=True),
+    cases=(case(1), case(65), case(0), case(63), case(64), case(130), case(1009)),
+    timing=Timing("n=2^25", lambda draw: (whole_numbers(draw, 2**25),), fair=0.3, fast=0.6),
+    mistakes=(
+        Mistake(
+            cause="id_not_added",
+            message="The output is a copy of x: the id of the program was not added to the tile.",
+            concept="grid",
+            see="m01.lesson.grid",
+            model=lambda x: x,
+        ),
+        Mistake(
+            cause="lane_instead_of_program",
+            message="Each element got its place inside the tile (the value of tl.arange), not the id of its program.",
+            concept="grid",
+            see="m01.lesson.grid",
+            model=lambda x: x + positions(x) % BLOCK,
+        ),
+        Mistake(
+            cause="offset_instead_of_program",
+            message="Each element got its own index, id * BLOCK + lane. Only the id was asked for.",
+            concept="grid",
+            see="m01.lesson.grid",
+            model=lambda x: x + positions(x),
+        ),
+        Mistake(
+            cause="ids_start_at_one",
+            message="Every id is one too large: tl.program_id counts from 0.",
+            concept="grid",
+            see="m01.lesson.grid",
+            model=lambda x: x + owner(x) + 1,
+        ),
+    ),
+    hints=(
+        "Write down, for n = 130, the elements that programs 0, 1 and 2 own.",
+        "pid = tl.program_id(0) is one number; pid * BLOCK + tl.arange(0, BLOCK) is the tile of offsets that it owns.",
+        "mask = offs < n; tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) + pid, mask=mask)",
+    ),
+)

@@ -1,0 +1,181 @@
+import torch
+
+from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
+
+BLOCK, GROUP_M = 32, 4  # of the launcher the stub gives: BLOCK along M, N and K
+
+
+def reference(a, b):
+    return a @ b
+
+
+def work(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    return Work(bytes=(m * k + k * n + m * n) * a.element_size(), flops=2 * m * n * k)
+
+
+def sum_of_magnitudes(a, b):
+    """What rounding grows with: the sum of |a| * |b| along K, for each element of C."""
+    return a.double().abs() @ b.double().abs()
+
+
+def case(m: int, n: int, k: int, b_t: bool = False, note: str = "") -> Case:
+    def make(draw: Draw):
+        b = draw.normal(n, k, dtype=torch.float16).t() if b_t else draw.normal(k, n, dtype=torch.float16)
+        return draw.normal(m, k, dtype=torch.float16), b
+
+    return Case(f"{m}x{n}x{k}{', ' + note if note else ''}", make)
+
+
+def zeros_and_ones(draw: Draw):
+    a = draw.integers(130, 34, low=0, high=2, dtype=torch.float16)
+    return a, draw.integers(34, 40, low=0, high=2, dtype=torch.float16)
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def written_by(a, b, tile_of):
+    """C with only the tiles that some program owns under `tile_of(pid, tiles_m, tiles_n)`; NaN where nobody writes."""
+    c = a @ b
+    out = torch.full_like(c, float("nan"))
+    tiles_m, tiles_n = ceil_div(c.shape[0], BLOCK), ceil_div(c.shape[1], BLOCK)
+    for pid in range(tiles_m * tiles_n):
+        m, n = (BLOCK * i for i in tile_of(pid, tiles_m, tiles_n))
+        out[m : m + BLOCK, n : n + BLOCK] = c[m : m + BLOCK, n : n + BLOCK]
+    return out if bool(out.isnan().any()) and not bool(c.isnan().any()) else None
+
+
+def last_group_at_full_size(a, b):
+    def tile_of(pid, tiles_m, tiles_n):
+        group, place = divmod(pid, GROUP_M * tiles_n)
+        return group * GROUP_M + place % GROUP_M, place // GROUP_M
+
+    return written_by(a, b, tile_of)
+
+
+def column_by_full_group(a, b):
+    def tile_of(pid, tiles_m, tiles_n):
+        group, place = divmod(pid, GROUP_M * tiles_n)
+        return group * GROUP_M + place % min(tiles_m - group * GROUP_M, GROUP_M), place // GROUP_M
+
+    return written_by(a, b, tile_of)
+
+
+def row_and_column_exchanged(a, b):
+    def tile_of(pid, tiles_m, tiles_n):
+        group, place = divmod(pid, GROUP_M * tiles_n)
+        rows = min(tiles_m - group * GROUP_M, GROUP_M)
+        return group * GROUP_M + place // rows, place % rows
+
+    return written_by(a, b, tile_of)
+
+
+def group_row_not_scaled(a, b):
+    def tile_of(pid, tiles_m, tiles_n):
+        group, place = divmod(pid, GROUP_M * tiles_n)
+        rows = max(min(tiles_m - group, GROUP_M), 1)
+        return group + place % rows, place // rows
+
+    return written_by(a, b, tile_of)
+
+
+def whole_k_tiles(a, b):
+    k = a.shape[1] // BLOCK * BLOCK
+    return None if k == a.shape[1] else a[:, :k] @ b[:k]
+
+
+def half_accumulator(a, b):
+    acc = torch.zeros(a.shape[0], b.shape[1], device=a.device, dtype=torch.float16)
+    for start in range(0, a.shape[1], BLOCK):
+        tile = a[:, start : start + BLOCK].float() @ b[start : start + BLOCK].float()
+        acc = (acc.float() + tile).half()
+    return acc
+
+
+PROBLEM = Problem(
+    slug="grouped_matmul",
+    title="Matrix multiply in grouped order",
+    entry="grouped_matmul",
+    parameters=("a", "b"),
+    reference=reference,
+    work=work,
+    tolerance=Tolerance(scale=sum_of_magnitudes),
+    cases=(
+        case(1, 1, 1),
+        case(32, 32, 32),
+        case(96, 64, 32, note="three tile rows"),
+        case(17, 33, 65),
+        case(128, 96, 32, note="one whole group"),
+        case(160, 64, 32, note="a last group of one"),
+        case(224, 33, 32, note="a last group of three"),
+        case(33, 130, 40, note="fewer tile rows than a group"),
+        case(0, 9, 4),
+        case(70, 40, 50, b_t=True, note="B transposed"),
+        case(288, 33, 32, note="three groups"),
+        Case("130x40x34, zeros and ones", zeros_and_ones),
+        case(16, 16, 300),
+    ),
+    timing=Timing(
+        "4096x4096x4096 float16",
+        lambda draw: (draw.normal(4096, 4096, dtype=torch.float16), draw.normal(4096, 4096, dtype=torch.float16)),
+        limit="compute",
+        fair=0.5,
+        fast=0.8,
+    ),
+    mistakes=(
+        Mistake(
+            cause="last_group_full_size",
+            message="The last group is treated as if it had GROUP_M tile rows: some of its programs own rows that do not "
+            "exist, and real tiles are left out.",
+            concept="program order",
+            see="m06.lesson.grouping",
+            model=last_group_at_full_size,
+        ),
+        Mistake(
+            cause="column_by_full_group",
+            message="In the last group the column is place // GROUP_M: divide by the rows that this group really has.",
+            concept="program order",
+            see="m06.lesson.grouping",
+            model=column_by_full_group,
+            line=r"//\s*GROUP_M\b",
+        ),
+        Mistake(
+            cause="swapped_axes",
+            message="Row and column within a group are exchanged: % gives the row, // the column.",
+            concept="program order",
+            see="m06.lesson.grouping",
+            model=row_and_column_exchanged,
+        ),
+        Mistake(
+            cause="group_row_not_scaled",
+            message="The group's number is used as its first tile row: multiply it by GROUP_M.",
+            concept="program order",
+            see="m06.lesson.grouping",
+            model=group_row_not_scaled,
+        ),
+        Mistake(
+            cause="k_tail_dropped",
+            message="Only whole tiles along K are added: the loop runs K // BLOCK_K times, and the rest of K is lost.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=whole_k_tiles,
+            line=r"range\([^)]*K\s*//\s*BLOCK_K",
+        ),
+        Mistake(
+            cause="low_precision_accumulator",
+            message="The running sum is rounded to float16 after every step along K. Keep it in float32 and cast once.",
+            concept="numerics",
+            see="m06.lesson.precision",
+            model=half_accumulator,
+            line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
+        ),
+    ),
+    hints=(
+        "Draw C for 5 x 2 tiles and GROUP_M = 4, and write the program numbers 0 to 9 into it. Which programs are in the last group?",
+        "A group has GROUP_M * tiles_n programs. It starts in tile row group * GROUP_M and has "
+        "min(tiles_m - first_row, GROUP_M) rows; within it, % walks down and // goes right.",
+        "place = pid % (GROUP_M * tiles_n); return first_row + place % rows, place // rows",
+    ),
+)

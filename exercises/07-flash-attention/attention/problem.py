@@ -1,0 +1,248 @@
+import math
+
+import torch
+
+from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
+
+BLOCK_N = 64  # of the launcher the stub gives: mistakes of the running sums depend on where a tile ends
+BFLOAT16 = "the interpreter computes bfloat16 arithmetic wrongly"
+
+
+def reference(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def work(q, k, v):
+    B, H, N_q, D = q.shape
+    N_k = k.shape[2]
+    elements = 2 * q.numel() + k.numel() + v.numel()
+    return Work(bytes=elements * q.element_size(), flops=4 * B * H * N_q * N_k * D)
+
+
+def weights(q, k, scale=None, base=math.e):
+    """softmax(q k^T * scale) in float64; `base` is what the scores are exponents of."""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = q.double() @ k.double().transpose(-1, -2) * scale
+    return torch.softmax(scores * math.log(base), dim=-1)
+
+
+def magnitude(q, k, v):
+    """Rounding p to the input's dtype moves the output by at most half an ulp of this."""
+    return weights(q, k) @ v.double().abs()
+
+
+def shapes(B: int, H: int, N_q: int, N_k: int, D: int, dtype: torch.dtype = torch.float16, **options) -> Case:
+    def make(draw: Draw):
+        return tuple(draw.normal(B, H, N, D, dtype=dtype) for N in (N_q, N_k, N_k))
+
+    name = f"B={B} H={H} N_q={N_q} N_k={N_k} D={D}"
+    return Case(name if dtype == torch.float16 else f"{name} bfloat16", make, **options)
+
+
+def heads_last(draw: Draw):
+    """[B, N, H, D] as a projection leaves it, seen as [B, H, N, D]."""
+    return tuple(draw.normal(1, N, 2, 64, dtype=torch.float16).transpose(1, 2) for N in (65, 100, 100))
+
+
+def packed(draw: Draw):
+    """q, k and v are slices of one tensor, and v's last dimension has no unit stride."""
+    qkv = draw.normal(1, 1, 70, 3 * 32, dtype=torch.float16)
+    v = draw.normal(1, 1, 32, 70, dtype=torch.float16).transpose(-1, -2)
+    return qkv[..., :32], qkv[..., 32:64], v
+
+
+def all_scores(sign: float):
+    def make(draw: Draw):
+        q = draw.normal(1, 1, 20, 64, dtype=torch.float32, scale=0.1) + 8
+        k = draw.normal(1, 1, 150, 64, dtype=torch.float32, scale=0.1) + 8
+        return q.half(), (sign * k).half(), draw.normal(1, 1, 150, 64, dtype=torch.float16)
+
+    return make
+
+
+def growing(draw: Draw):
+    """Every tile raises the maximum: scores climb with the key's index."""
+    q = draw.uniform(1, 1, 33, 32, low=0.5, high=1.0)
+    k = draw.uniform(1, 1, 200, 32) + torch.arange(200, device=draw.device)[:, None] / 40
+    return q.half(), k.half(), draw.normal(1, 1, 200, 32, dtype=torch.float16)
+
+
+def equal(draw: Draw):
+    """One query for all rows: every row of the output is the same."""
+    q = draw.normal(1, 1, 1, 32, dtype=torch.float16).expand(1, 1, 40, 32)
+    k, v = (draw.normal(1, 1, 65, 32, dtype=torch.float16) for _ in "kv")
+    return q, k, v
+
+
+def in_tiles(q, k, v, *, rescale_l=True, rescale_acc=True, divide_each=False, start=-math.inf):
+    """The kernel's loop in PyTorch, with one of its steps left out."""
+    scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
+    m = scores.new_full((*q.shape[:-1], 1), start)
+    total = torch.zeros_like(m)
+    acc = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
+    for first in range(0, k.shape[2], BLOCK_N):
+        s = scores[..., first : first + BLOCK_N]
+        m_new = torch.maximum(m, s.amax(-1, keepdim=True))
+        alpha = torch.exp(m - m_new)
+        p = torch.exp(s - m_new)
+        total = (total * alpha if rescale_l else total) + p.sum(-1, keepdim=True)
+        acc = (acc * alpha if rescale_acc else acc) + p.to(v.dtype).float() @ v[..., first : first + BLOCK_N, :].float()
+        if divide_each:
+            acc = acc / total
+        m = m_new
+    return (acc if divide_each else acc / total).to(q.dtype)
+
+
+def without_maximum(q, k, v):
+    scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
+    p = torch.exp(scores)
+    return ((p.to(v.dtype).float() @ v.float()) / p.sum(-1, keepdim=True)).to(q.dtype)
+
+
+def scaled_by(factor):
+    return lambda q, k, v: (weights(q, k, scale=factor(q.shape[-1])) @ v.double()).to(q.dtype)
+
+
+def padding_counts(q, k, v):
+    """Keys past N_k were loaded as zeros and joined the softmax with score 0."""
+    missing = -k.shape[2] % BLOCK_N
+    k, v = (torch.nn.functional.pad(t, (0, 0, 0, missing)) for t in (k, v))
+    return (weights(q, k) @ v.double()).to(q.dtype)
+
+
+def first_tile_only(q, k, v):
+    k, v = k[..., :BLOCK_N, :], v[..., :BLOCK_N, :]
+    return (weights(q, k) @ v.double()).to(q.dtype)
+
+
+def base_two(q, k, v):
+    return (weights(q, k, base=2.0) @ v.double()).to(q.dtype)
+
+
+PROBLEM = Problem(
+    slug="attention",
+    title="Flash attention",
+    entry="attention",
+    parameters=("q", "k", "v"),
+    reference=reference,
+    work=work,
+    tolerance=Tolerance(ulps=2.0, terms=2.0, accumulate=torch.float16, scale=magnitude),
+    cases=(
+        shapes(1, 1, 1, 1, 32),
+        shapes(1, 1, 16, 16, 32),
+        shapes(1, 1, 64, 64, 64),
+        shapes(1, 1, 63, 65, 32),
+        shapes(2, 1, 65, 193, 64),
+        shapes(1, 2, 17, 100, 128),
+        Case("heads last in memory, N_q=65 N_k=100", heads_last),
+        Case("slices of one tensor, v transposed", packed),
+        Case("all scores near +500", all_scores(+1.0)),
+        Case("all scores near -500", all_scores(-1.0)),
+        Case("the maximum grows in every tile", growing),
+        Case("one query repeated, stride 0", equal),
+        shapes(1, 1, 0, 5, 32),
+        shapes(1, 2, 130, 193, 64, torch.bfloat16, needs_gpu=BFLOAT16),
+        shapes(2, 3, 1000, 1537, 128, needs_gpu="too many tiles for the interpreter"),
+    ),
+    timing=Timing(
+        "B=4 H=16 N=4096 D=128 float16",
+        lambda draw: tuple(draw.normal(4, 16, 4096, 128, dtype=torch.float16) for _ in range(3)),
+        limit="compute",
+        fair=0.35,
+        fast=0.55,
+    ),
+    mistakes=(
+        Mistake(
+            cause="no_rescale",
+            message="acc is not multiplied by alpha when the maximum grows: earlier tiles keep weights of an old maximum.",
+            concept="online softmax",
+            see="m07.walk.rescale",
+            model=lambda q, k, v: in_tiles(q, k, v, rescale_acc=False),
+            line=r"acc\s*(\+=|=).*tl\.dot|acc\s*=\s*tl\.dot",
+        ),
+        Mistake(
+            cause="no_rescale_denominator",
+            message="l is not multiplied by alpha when the maximum grows: it adds up terms of different maxima.",
+            concept="online softmax",
+            see="m07.walk.rescale",
+            model=lambda q, k, v: in_tiles(q, k, v, rescale_l=False),
+            line=r"\bl\w*\s*(\+=|=).*tl\.sum",
+        ),
+        Mistake(
+            cause="no_rescale",
+            message="Neither l nor acc is multiplied by alpha when the maximum grows.",
+            concept="online softmax",
+            see="m07.walk.rescale",
+            model=lambda q, k, v: in_tiles(q, k, v, rescale_l=False, rescale_acc=False),
+        ),
+        Mistake(
+            cause="max_starts_at_zero",
+            message="The running maximum starts at 0: where all scores are far below 0, each exp underflows, l stays 0.",
+            concept="online softmax",
+            see="m07.lesson.online",
+            model=lambda q, k, v: in_tiles(q, k, v, start=0.0),
+            line=r"\bm\w*\s*=\s*tl\.(zeros|full\(.*,\s*0)",
+        ),
+        Mistake(
+            cause="normalised_inside_loop",
+            message="acc is divided by l in every iteration: the next tile is added to a sum that is already normalised.",
+            concept="online softmax",
+            see="m07.lesson.flash",
+            model=lambda q, k, v: in_tiles(q, k, v, divide_each=True),
+            line=r"acc\s*(/=|=\s*acc\s*/)",
+        ),
+        Mistake(
+            cause="missing_max_subtraction",
+            message="exp is taken of the raw scores: large ones overflow to inf. Subtract the running maximum first.",
+            concept="numerics",
+            see="m04.lesson.softmax",
+            model=without_maximum,
+            line=r"tl\.exp2?\(",
+        ),
+        Mistake(
+            cause="missing_scale",
+            message="The scores are not multiplied by 1 / sqrt(D).",
+            concept="attention",
+            see="m07.lesson.attention",
+            model=scaled_by(lambda D: 1.0),
+            line=r"=\s*tl\.dot\(q",
+        ),
+        Mistake(
+            cause="wrong_scale",
+            message="The scores are multiplied by 1 / D; the scale is 1 / sqrt(D).",
+            concept="attention",
+            see="m07.lesson.attention",
+            model=scaled_by(lambda D: 1.0 / D),
+            line=r"=\s*tl\.dot\(q",
+        ),
+        Mistake(
+            cause="wrong_exponent_base",
+            message="exp2 of scores that were not multiplied by log2(e): the weights are powers of 2, not of e.",
+            concept="numerics",
+            see="m07.lesson.exp2",
+            model=base_two,
+            line=r"tl\.exp2\(",
+        ),
+        Mistake(
+            cause="padded_keys_counted",
+            message="Keys past N_k join the softmax: their rows are loaded as 0, so they have score 0, not -inf.",
+            concept="masking",
+            see="m07.bug.padding",
+            model=padding_counts,
+            line=r"=\s*tl\.dot\(q",
+        ),
+        Mistake(
+            cause="first_tile_only",
+            message="Only the first BLOCK_N keys are used: nothing loops over the other tiles.",
+            concept="tiling",
+            see="m07.lesson.flash",
+            model=first_tile_only,
+        ),
+    ),
+    hints=(
+        "On paper, one row and two tiles: which of m, l, acc from tile 0 is wrong once tile 1 has a larger score?",
+        "l and acc refer to the old maximum. Multiply both by alpha = exp(m_old - m_new), then add sum(p) and p @ v.",
+        "s = tl.where(keys < N_k, tl.dot(q, k) * scale, -inf); m_new = max(m, max(s)); alpha = exp(m - m_new); "
+        "p = exp(s - m_new); l = l * alpha + sum(p); acc = acc * alpha + dot(p.to(v.dtype), v); m = m_new. After the loop: acc / l.",
+    ),
+)
