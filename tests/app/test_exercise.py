@@ -1,0 +1,145 @@
+"""The exercise view: grading, watching, cancelling, a lost grader, resetting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.app.driver import Session, drive
+from tests.app.sample_course import EXERCISE
+
+New = Callable[..., Session]
+
+
+def learner_file(s: Session) -> Path:
+    return s.desk.workspace.file(EXERCISE.exercise)
+
+
+def write(s: Session, text: str) -> None:
+    learner_file(s).write_text(text, encoding="utf-8")
+
+
+def test_a_graded_file_shows_cases_and_verdict_and_is_recorded(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            write(s, "# fake: out_of_bounds\n# cause: missing_store_mask\n")
+            await s.keys("g")
+            await s.until_shown("out of bounds")
+            assert "n=1001" in s.text()
+            assert not s.desk.progress.state(EXERCISE.id).passed
+            write(s, "# right\n")
+            await s.keys("f6")
+            await s.until(lambda: s.desk.progress.state(EXERCISE.id).passed)
+            assert "passed" in s.text()
+
+    drive(story)
+
+
+def test_the_code_view_follows_the_file(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            await s.keys("f4")
+            write(s, "kernel[grid](x)[0]\n")
+            await s.until_shown("kernel[grid](x)[0]")
+            learner_file(s).write_bytes(b"\xff\xfe")
+            await s.until_shown("cannot be read")
+
+    drive(story)
+
+
+def test_watching_grades_on_every_save(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            await s.keys("w")
+            assert "a save grades" in s.text()
+            write(s, "# fake: wrong_answer\n")
+            await s.until_shown("wrong answer")
+            write(s, "# right and longer\n")
+            await s.until(lambda: s.desk.progress.state(EXERCISE.id).passed)
+            await s.keys("w")
+            attempts = len(s.desk.progress.attempts(EXERCISE.id))
+            write(s, "# right and longer still\n")
+            await s.pilot.pause(0.6)
+            assert len(s.desk.progress.attempts(EXERCISE.id)) == attempts
+
+    drive(story)
+
+
+def test_a_grade_in_progress_is_cancelled_by_f7_and_by_escape(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            for key in ("f7", "escape"):
+                write(s, f"# slow {key}\n")
+                await s.keys("g")
+                await s.until_shown("import 0.01 s")
+                await s.keys(key)
+                assert "Cancelled." in s.text()
+            assert s.desk.progress.attempts(EXERCISE.id) == ()
+            write(s, "# right\n")
+            await s.keys("g")
+            await s.until(lambda: s.desk.progress.state(EXERCISE.id).passed)
+
+    drive(story)
+
+
+def test_a_lost_grader_is_told_and_started_again(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            write(s, "# die\n")
+            await s.keys("g")
+            await s.until_shown("last words")
+            assert "g starts it again" in s.text()
+            write(s, "# right\n")
+            await s.keys("g")
+            await s.until(lambda: s.desk.progress.state(EXERCISE.id).passed)
+
+    drive(story)
+
+
+def test_reset_asks_and_says_where_the_backup_is(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            write(s, "# mine\n")
+            await s.keys("x", "n")
+            assert learner_file(s).read_text() == "# mine\n"
+            await s.keys("x", "y")
+            assert "# mine" not in learner_file(s).read_text()
+            backups = list((s.desk.workspace.folder / ".triton-prep" / "backups").glob("*.py"))
+            assert [backup.read_text() for backup in backups] == ["# mine\n"]
+            await s.keys("f5")
+            assert backups[0].name in s.text().replace("\n ", "")
+
+    drive(story)
+
+
+def test_the_solution_comes_after_a_pass_without_a_question(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            await s.keys("s")
+            assert "Give up" in s.text()
+            await s.keys("escape")
+            s.desk.progress.record_answer(EXERCISE.id, "exercise", correct=True, score=1.0)
+            await s.keys("s")
+            assert "Solution of vector_add" in s.text() and "mask" in s.text()
+            assert not s.desk.progress.state(EXERCISE.id).gave_up
+
+    drive(story)
+
+
+def test_where_the_app_cannot_be_suspended_the_file_is_named(session: New, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("VISUAL", "true")
+
+    async def story() -> None:
+        async with session(size=(140, 40)) as s:
+            await s.open(EXERCISE.id)
+            await s.keys("e")
+            assert "No editor can be opened from here" in s.text()
+
+    drive(story)

@@ -1,0 +1,1 @@
+"""The course on screen and in plain text. Never imports torch or triton."""

@@ -1,0 +1,250 @@
+"""`triton-prep check`: the course proves itself. One line a group, failures in full, skips by name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from grader import catalog
+from tutor import batch
+from tutor.answers import bug_source, mended_source, submission_line
+from tutor.check_evidence import run_evidence
+from tutor.commands.terminal import FELL_SHORT, PASSED, Ticker, note, say, say_json
+from tutor.course.course import Course
+from tutor.course.loader import CourseErrors, load, modules_folder
+from tutor.course.model import Bug
+from tutor.course.schema import schema_file, schema_text
+from tutor.grading import Audited, Event, Failed, Grader, GradeRequest, VerdictReady
+from tutor.verdict_text import NOT_JUDGED
+
+SERVERS = 2
+
+
+@dataclass
+class Group:
+    """One kind of claim: how often it was checked, what failed, what could not be checked here."""
+
+    name: str
+    checked: int = 0
+    failures: list[str] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)  # name, reason
+
+    def line(self) -> str:
+        glyph = "✗ FAIL" if self.failures else "✓ pass"
+        parts = [f"{self.checked} checked"]
+        if self.failures:
+            parts.append(f"{len(self.failures)} failed")
+        if self.skipped:
+            parts.append(f"{len(self.skipped)} skipped")
+        return f"{glyph}  {self.name}: {', '.join(parts)}"
+
+
+def run(as_json: bool, evidence: bool) -> int:
+    groups: list[Group] = []
+    course = _course(groups)
+    if course is not None:
+        groups.append(_exercises_taught(course))
+        groups += _graded(course)
+        if evidence:
+            groups.append(_evidence(course))
+    if as_json:
+        say_json({"schema": 1, "groups": [msgspec.to_builtins(group) for group in groups]})
+    else:
+        _report(groups)
+    return FELL_SHORT if any(group.failures for group in groups) else PASSED
+
+
+def _report(groups: list[Group]) -> None:
+    for group in groups:
+        say(group.line())
+        for failure in group.failures:
+            say("    " + failure.replace("\n", "\n    "))
+    skipped = [(group.name, *skip) for group in groups for skip in group.skipped]
+    if skipped:
+        say(f"Skipped ({len(skipped)}):")
+        for group_name, name, reason in skipped:
+            say(f"    {group_name}: {name}: {reason}")
+    failed = sum(len(group.failures) for group in groups)
+    say(f"{failed} failures." if failed else "The course holds.")
+
+
+def _course(groups: list[Group]) -> Course | None:
+    schema = Group("schema, ids, pages, code width, evidence names")
+    groups.append(schema)
+    course = None
+    try:
+        course = load(cache=False, thorough=True)
+        schema.checked = len(course.items())
+    except CourseErrors as errors:
+        schema.failures += [_relative(str(error)) for error in errors.errors]
+        schema.checked = len(schema.failures)
+        try:
+            course = load(cache=False)  # without the authors' rules: the rest can still be checked
+        except CourseErrors:
+            note("The modules cannot be read: exercises, bugs and evidence were not checked.")
+    generated = Group("modules/schema.json is what the types give", checked=1)
+    if not schema_file().is_file() or schema_file().read_text(encoding="utf-8") != schema_text():
+        generated.failures.append(f"{schema_file()}: out of date; run: python -m tutor.course.schema")
+    groups.append(generated)
+    return course
+
+
+def _exercises_taught(course: Course) -> Group:
+    group = Group("every exercise has an item")
+    taught = set(course.exercise_slugs())
+    for files in catalog.exercises():
+        group.checked += 1
+        if files.slug not in taught:
+            group.failures.append(f"{files.problem.parent}: no module has an `exercise` item for it")
+        if not files.solution.is_file():
+            group.failures.append(f"{files.solution}: missing; write the solution")
+    return group
+
+
+@dataclass(frozen=True)
+class _BugCheck:
+    bug: Bug
+    file: Path
+    mended: bool
+    where: str
+
+
+def _graded(course: Course) -> list[Group]:
+    """Audits of every exercise, and every bug item before and after its mend, on several graders."""
+    audits, bugs = Group("exercises prove themselves"), Group("bug items fail as declared, their mends pass")
+    slugs = [files.slug for files in catalog.exercises()]
+    ticker = Ticker()
+    with tempfile.TemporaryDirectory(prefix="triton-prep-check-") as folder:
+        checks = list(_bug_checks(course, Path(folder), slugs))
+        jobs = [_audit(slug) for slug in slugs] + [_grade(check) for check in checks]
+        results = batch.run(
+            jobs,
+            servers=SERVERS,
+            on_result=lambda index, _: ticker.show(f"graded {index + 1} of {len(jobs)}…"),
+        )
+        ticker.clear()
+    for slug, event in zip(slugs, results, strict=False):
+        _judge_audit(audits, slug, event)
+    for check, event in zip(checks, results[len(slugs) :], strict=True):
+        _judge_bug(bugs, check, event)
+    return [audits, bugs]
+
+
+def _audit(slug: str) -> batch.Job:
+    return lambda grader: grader.audit(slug)
+
+
+def _grade(check: _BugCheck) -> batch.Job:
+    def job(grader: Grader) -> Any:
+        return grader.grade(GradeRequest(check.bug.exercise, check.file, time=False))
+
+    return job
+
+
+def _bug_checks(course: Course, folder: Path, slugs: list[str]) -> Iterator[_BugCheck]:
+    for module in course.modules:
+        for item in module.items:
+            if not isinstance(item, Bug) or item.exercise not in slugs:
+                continue
+            for mended in (False, True):
+                file = folder / f"{item.id}.{'mended' if mended else 'bug'}.py"
+                file.write_text(mended_source(item) if mended else bug_source(item), encoding="utf-8")
+                yield _BugCheck(item, file, mended, f"modules/…, {item.id}")
+
+
+def _judge_audit(group: Group, slug: str, event: Event) -> None:
+    if not isinstance(event, Audited):
+        group.checked += 1
+        group.failures.append(f"{slug}: {_why(event)}")
+        return
+    for check in event.report.get("checks") or []:
+        name = f"{slug}: {check['name']}"
+        if check["status"] == "skipped":
+            group.skipped.append((name, check.get("message") or "no reason given"))
+            continue
+        group.checked += 1
+        if check["status"] != "passed":
+            group.failures.append(f"{name}: {check.get('message')}")
+
+
+def _judge_bug(group: Group, check: _BugCheck, event: Event) -> None:
+    bug = check.bug
+    name = f"{bug.id} ({'mended' if check.mended else 'as given'}, {bug.exercise})"
+    on_gpu = isinstance(event, VerdictReady) and event.verdict.get("backend") == "cuda"
+    if bug.needs_gpu and not check.mended and not on_gpu:
+        group.skipped.append((name, bug.needs_gpu))
+        return
+    group.checked += 1
+    if not isinstance(event, VerdictReady):
+        group.failures.append(f"{name}: {_why(event)}")
+        return
+    verdict = event.verdict
+    status = str(verdict.get("status"))
+    diagnosis = verdict.get("diagnosis") or {}
+    if check.mended:
+        if status != "passed":
+            group.failures.append(f"{name}: should pass, gives {_seen(verdict)}")
+    elif (status, diagnosis.get("cause") or "") != (bug.status, bug.cause):
+        group.failures.append(f"{name}: declares {bug.status} / {bug.cause}, gives {_seen(verdict)}")
+    elif diagnosis.get("line") is not None:
+        _judge_line(group, name, check, int(diagnosis["line"]))
+
+
+def _judge_line(group: Group, name: str, check: _BugCheck, graded_line: int) -> None:
+    line = submission_line(check.bug, graded_line)
+    if line not in check.bug.faulty:
+        lines = ", ".join(map(str, check.bug.faulty))
+        group.failures.append(
+            f"{name}: faulty is {lines}, the grader points at line {line}; add it, or mend the pattern"
+        )
+
+
+def _seen(verdict: dict[str, Any]) -> str:
+    cause = (verdict.get("diagnosis") or {}).get("cause") or "no cause"
+    settled = ("passed", *NOT_JUDGED)
+    failing: dict[str, Any] = next(
+        (case for case in verdict.get("cases") or [] if case.get("status") not in settled), {}
+    )
+    case = f" in case {failing.get('name')}: {failing.get('message') or ''}" if failing else ""
+    return f"{verdict.get('status')} / {cause}{case}".strip()
+
+
+def _why(event: Event) -> str:
+    return event.message if isinstance(event, Failed) else f"unexpected answer {event!r}"
+
+
+def _evidence(course: Course) -> Group:
+    group = Group("evidence tests pass")
+    cited: dict[str, str] = {}
+    for module in course.modules:
+        notes = [(f"{module.id} gotchas", note_.evidence) for note_ in module.gotchas]
+        notes += [(f"{module.id} versions", note_.evidence) for note_ in module.versions]
+        for owner, evidence in [(item.id, item.evidence) for item in module.items] + notes:
+            for entry in evidence:
+                if entry.startswith("test:"):
+                    cited.setdefault(entry.removeprefix("test:"), owner)
+    if not (catalog.course_root() / "tests").is_dir():
+        group.skipped.append((f"{len(cited)} tests", "an installed course carries no tests: run this in a clone"))
+        return group
+    note(f"Running {len(cited)} evidence tests…")
+    outcomes = run_evidence(tuple(cited), catalog.course_root())
+    for test, owner in cited.items():
+        outcome = outcomes.get(test)
+        group.checked += 1
+        if outcome is None:
+            group.failures.append(f"{test} (cited by {owner}): did not run")
+        elif outcome.status == "skipped":
+            group.checked -= 1
+            group.skipped.append((test, outcome.message))
+        elif outcome.status == "failed":
+            group.failures.append(f"{test} (cited by {owner}): {outcome.message}")
+    return group
+
+
+def _relative(text: str) -> str:
+    return text.replace(f"{modules_folder().parent}/", "")

@@ -1,0 +1,257 @@
+"""The command line. Each command imports what it needs when it runs, so that the light ones start fast."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from tutor.commands import terminal
+from tutor.commands.terminal import CANNOT, FELL_SHORT, USAGE, Stop, note
+
+app = typer.Typer(
+    name="triton-prep",
+    help="An interview-prep course for OpenAI Triton. Without a command: the terminal app.",
+    no_args_is_help=False,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+PLAIN = "list, show, quiz, grade, watch, hint, solution, reset, inspect, progress, doctor"
+
+Workspace = Annotated[
+    Optional[Path],  # noqa: UP045 – typer reads the annotation at run time
+    typer.Option(
+        "--workspace", metavar="DIR", help="Your folder. Default: $TRITON_PREP_WORKSPACE, else ~/triton-prep."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Name = Annotated[str, typer.Argument(metavar="EXERCISE", help="An exercise, such as vector_add.")]
+Target = Annotated[str, typer.Option(help="The GPU to compile for: sm_80, sm_90, sm_100, gfx942.")]
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    workspace: Workspace = None,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    if version:
+        try:
+            terminal.say(f"triton-prep {metadata.version('triton-prep')}")
+        except metadata.PackageNotFoundError:
+            terminal.say("triton-prep (not installed)")
+        raise typer.Exit
+    if workspace is not None:
+        os.environ["TRITON_PREP_WORKSPACE"] = str(workspace)
+    if context.invoked_subcommand is not None:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Stop(f"The app needs a terminal. These commands work without one: {PLAIN}.", USAGE)
+    from tutor.app import run
+    from tutor.workspace import default_workspace
+
+    code = run(workspace=default_workspace())
+    raise typer.Exit(code or 0)
+
+
+@app.command()
+def init(
+    folder: Annotated[Optional[Path], typer.Argument(metavar="[DIR]", show_default=False)] = None,  # noqa: UP045
+    workspace: Workspace = None,
+) -> None:
+    """Make a workspace that holds the stubs. Your own edits are never overwritten."""
+    from tutor.commands import files
+
+    _leave(files.init(folder or workspace))
+
+
+@app.command("list")
+def list_(
+    module: Annotated[Optional[str], typer.Argument(metavar="[MODULE]", show_default=False)] = None,  # noqa: UP045
+    workspace: Workspace = None,
+) -> None:
+    """List modules and items with their ids, and what is done."""
+    from tutor.commands import reading
+
+    _leave(reading.list_items(module, workspace))
+
+
+@app.command()
+def show(
+    item: Annotated[str, typer.Argument(metavar="ID", help="An item, a module or an exercise.")],
+    answer: Annotated[bool, typer.Option("--answer", help="With the answer and why.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Print a lesson, a question, a walkthrough, a task."""
+    from tutor.commands import reading
+
+    _leave(reading.show(item, answer, workspace))
+
+
+@app.command()
+def quiz(
+    item: Annotated[
+        str, typer.Argument(metavar="ID", help="A question, a bug item, or a module for all of its questions.")
+    ],
+    workspace: Workspace = None,
+) -> None:
+    """Ask a question, read the answer from stdin, say whether it is right."""
+    from tutor.commands import asking
+
+    _leave(asking.quiz(item, workspace))
+
+
+@app.command()
+def hint(
+    exercise: Name,
+    level: Annotated[Optional[int], typer.Option(min=1, max=3, help="1 a nudge, 2 the idea, 3 the line.")] = None,  # noqa: UP045
+    workspace: Workspace = None,
+) -> None:
+    """Show the next hint."""
+    from tutor.commands import files
+
+    _leave(files.hint(exercise, level, workspace))
+
+
+@app.command()
+def solution(
+    exercise: Name,
+    give_up: Annotated[bool, typer.Option("--give-up", help="Show it although the exercise is not passed.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Show the reference solution, after a pass or with --give-up."""
+    from tutor.commands import files
+
+    _leave(files.solution(exercise, give_up, workspace))
+
+
+@app.command()
+def reset(exercise: Name, workspace: Workspace = None) -> None:
+    """Put the stub back; your version is kept as a backup."""
+    from tutor.commands import files
+
+    _leave(files.reset(exercise, workspace))
+
+
+@app.command()
+def grade(
+    exercises: Annotated[Optional[list[str]], typer.Argument(metavar="[EXERCISE]…", show_default=False)] = None,  # noqa: UP045
+    every: Annotated[bool, typer.Option("--all", help="Every exercise.")] = False,
+    file: Annotated[Optional[Path], typer.Option(help="Grade this file instead of the workspace's.")] = None,  # noqa: UP045
+    solutions: Annotated[bool, typer.Option("--solutions", help="Grade the course's own solutions.")] = False,
+    backend: Annotated[str, typer.Option(help="auto, cuda or interpreter.")] = "auto",
+    target: Target = "sm_90",
+    time: Annotated[Optional[bool], typer.Option("--time/--no-time", help="Default: when there is a GPU.")] = None,  # noqa: UP045
+    sanitize: Annotated[bool, typer.Option("--sanitize", help="Run again under compute-sanitizer.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
+    verified: Annotated[bool, typer.Option("--verified", help="Replay the launches outside your process.")] = False,
+    json: Json = False,
+    workspace: Workspace = None,
+) -> None:
+    """Run your kernel, compare it with PyTorch, say what is wrong."""
+    from tutor.commands import grading
+
+    if backend not in ("auto", "cuda", "interpreter"):
+        raise Stop(f"--backend {backend!r}: write auto, cuda or interpreter.", USAGE)
+    options = grading.Options(backend, target, time, sanitize, seed, verified)
+    _leave(grading.grade(tuple(exercises or ()), every, file, solutions, options, json, workspace))
+
+
+@app.command()
+def watch(
+    exercise: Annotated[Optional[str], typer.Argument(metavar="[EXERCISE]", show_default=False)] = None,  # noqa: UP045
+    target: Target = "sm_90",
+    workspace: Workspace = None,
+) -> None:
+    """Grade again on every save. Ctrl-C leaves."""
+    from tutor.commands import watching
+
+    _leave(watching.watch(exercise, target, workspace))
+
+
+@app.command()
+def inspect(
+    exercise: Name,
+    stage: Annotated[str, typer.Option(help="ttir, ttgir, llir, ptx or sass.")] = "ptx",
+    target: Target = "sm_90",
+    file: Annotated[Optional[Path], typer.Option(help="This file instead of the workspace's.")] = None,  # noqa: UP045
+    solutions: Annotated[bool, typer.Option("--solutions", help="The course's own solution.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Print what the compiler makes of your kernel, for a GPU that need not be here."""
+    from tutor.commands import grading
+
+    if stage not in ("ttir", "ttgir", "llir", "ptx", "sass"):
+        raise Stop(f"--stage {stage!r}: write ttir, ttgir, llir, ptx or sass.", USAGE)
+    _leave(grading.inspect(exercise, stage, target, file, solutions, workspace))
+
+
+@app.command()
+def progress(json: Json = False, workspace: Workspace = None) -> None:
+    """What is done, by module, and what comes next."""
+    from tutor.commands import reading
+
+    _leave(reading.progress(json, workspace))
+
+
+@app.command()
+def check(
+    json: Json = False,
+    evidence: Annotated[bool, typer.Option("--evidence/--no-evidence", help="Run the tests that items cite.")] = True,
+) -> None:
+    """For course authors: prove the course (schema, stubs, solutions, bugs, evidence)."""
+    from tutor import check as checks
+
+    _leave(checks.run(json, evidence))
+
+
+@app.command()
+def doctor(json: Json = False, workspace: Workspace = None) -> None:
+    """What works on this machine, and what to do about what does not."""
+    from tutor.commands import diagnosing
+
+    _leave(diagnosing.doctor(json, workspace))
+
+
+def _leave(code: int) -> None:
+    raise typer.Exit(code)
+
+
+def main() -> None:
+    """The entry point: every expected failure becomes one message on stderr and an exit code."""
+    from grader.catalog import BrokenProblem, UnknownExercise
+    from tutor.course.course import UnknownItem
+    from tutor.course.loader import CourseErrors
+    from tutor.workspace import WorkspaceError
+
+    terminal.prepare()
+    try:
+        code = app(standalone_mode=True)
+    except Stop as stop:
+        note(str(stop))
+        code = stop.code
+    except (UnknownItem, UnknownExercise, WorkspaceError) as error:
+        note(str(error))
+        code = USAGE
+    except (CourseErrors, BrokenProblem) as error:
+        note(f"The course files are not in order:\n{error}")
+        code = CANNOT
+    except FileNotFoundError as error:
+        note(str(error))
+        code = CANNOT
+    except EOFError:
+        note("The input ended before the answer.")
+        code = FELL_SHORT
+    except BrokenPipeError:
+        # The reader has left (`| head`): nothing more to say, and Python's own flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

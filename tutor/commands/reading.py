@@ -1,0 +1,100 @@
+"""list, show, progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tutor.commands.session import open_session
+from tutor.commands.terminal import PASSED, say, say_json, width
+from tutor.course.course import Course, UnknownItem, kind_of
+from tutor.course.model import Exercise, Item, Lesson, Module, Walkthrough
+from tutor.course.text import item_text, module_text
+from tutor.standing import standing
+
+
+def list_items(module_id: str | None, folder: Path | None) -> int:
+    session = open_session(folder, create=False)
+    states = session.progress.states()
+    modules = (session.course.module(module_id),) if module_id else session.course.modules
+    for part in standing(session.course, session.progress).modules:
+        if part.module not in modules:
+            continue
+        say(f"{part.module.id}  {part.module.title}  ({part.done} of {part.total} done)")
+        longest = max(len(item.id) for item in part.module.items)
+        for item in part.module.items:
+            state = states.get(item.id)
+            mark = "✓ done" if state and state.passed else "· open" if state is None else "~ seen"
+            slug = f"  [{item.exercise}]" if isinstance(item, Exercise) else ""
+            say(f"  {mark}  {item.id:{longest}}  {kind_of(item):11}  {item.title}{slug}")
+    return PASSED
+
+
+def show(name: str, answer: bool, folder: Path | None) -> int:
+    session = open_session(folder, create=False)
+    found = _find(session.course, name)
+    if isinstance(found, Module):
+        say(module_text(found, width()))
+        return PASSED
+    say(item_text(found, width(), answer=answer))
+    if isinstance(found, Exercise):
+        say(f"\nYour file: {session.workspace.file(found.exercise)}")
+    if isinstance(found, (Lesson, Walkthrough)):
+        last = len(found.pages if isinstance(found, Lesson) else found.steps) - 1
+        session.progress.record_page(found.id, last, finished=True)
+        session.progress.set_resume(found.id)
+    return PASSED
+
+
+def _find(course: Course, name: str) -> Item | Module:
+    exercise = course.exercise_item(name)
+    if exercise is not None:
+        return exercise
+    for module in course.modules:
+        if name == module.id:
+            return module
+    try:
+        return course.item(name)
+    except UnknownItem:
+        raise
+
+
+def progress(as_json: bool, folder: Path | None) -> int:
+    session = open_session(folder, create=False)
+    status = standing(session.course, session.progress)
+    states = session.progress.states()
+    if as_json:
+        say_json(
+            {
+                "schema": 1,
+                "done": status.done,
+                "total": status.total,
+                "next": status.next_item.id if status.next_item else None,
+                "modules": [
+                    {"id": part.module.id, "title": part.module.title, "done": part.done, "total": part.total}
+                    for part in status.modules
+                ],
+                "items": [
+                    {
+                        "id": item.id,
+                        "kind": kind_of(item),
+                        "passed": state.passed,
+                        "best": state.best,
+                        "attempts": state.attempts,
+                        "hints": state.hints,
+                        "gave_up": state.gave_up,
+                    }
+                    for item in session.course.items()
+                    if (state := states.get(item.id)) is not None
+                ],
+            }
+        )
+        return PASSED
+    longest = max(len(part.module.title) for part in status.modules)
+    for part in status.modules:
+        filled = round(20 * part.done / part.total)
+        bar = "█" * filled + "░" * (20 - filled)
+        say(f"{part.module.id}  {part.module.title:{longest}}  {bar}  {part.done:3} of {part.total}")
+    say(f"\n{status.done} of {status.total} done.")
+    if status.next_item:
+        say(f"Next: {status.next_item.id}  {status.next_item.title}")
+    return PASSED

@@ -1,0 +1,174 @@
+"""From modules/*.yaml to a Course. Every error of every file is reported at once, with file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from grader import catalog
+from tutor.course import model
+from tutor.course.course import Course
+from tutor.course.model import Module
+
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class CourseError:
+    file: str
+    line: int
+    item: str  # the item's id, or its place in the list; empty for the module itself
+    message: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        item = f" {self.item}:" if self.item else ""
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.file}:{self.line}:{item} {self.message}{advice}"
+
+
+class CourseErrors(Exception):
+    def __init__(self, errors: tuple[CourseError, ...]) -> None:
+        self.errors = errors
+        super().__init__("\n".join(str(error) for error in errors))
+
+
+def modules_folder() -> Path:
+    return catalog.course_root() / "modules"
+
+
+def module_files(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted(folder.glob("[0-9][0-9]-*.yaml")))
+
+
+def load(folder: Path | None = None, *, cache: bool = True, thorough: bool = False) -> Course:
+    """Reads the course. `thorough` also makes the checks that only authors need (`triton-prep check`).
+
+    Raises CourseErrors.
+    """
+    folder = folder if folder is not None else modules_folder()
+    files = module_files(folder)
+    if not files:
+        raise CourseErrors((CourseError(str(folder), 1, "", "no module files here", "expected 01-….yaml and so on"),))
+    store = _Cache(folder, files) if cache and not thorough else None
+    modules = store.read() if store else None
+    if modules is None:
+        modules = _parse(files, thorough)
+        if store:
+            store.write(modules)
+    return Course(modules)
+
+
+def _parse(files: tuple[Path, ...], thorough: bool) -> tuple[Module, ...]:
+    import yaml
+
+    modules: dict[Path, Module] = {}
+    errors: list[CourseError] = []
+    for file in files:
+        try:
+            data = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = mark.line + 1 if mark else 1
+            advice = "text that holds `: `, ` #` or starts with a bracket or quote wants quotes or a `|` block"
+            errors.append(CourseError(str(file), line, "", f"not YAML: {error.problem}", advice))
+            continue
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            errors.append(CourseError(str(file), 1, "", f"cannot be read: {error}"))
+            continue
+        try:
+            modules[file] = msgspec.convert(data, Module, strict=False)
+        except msgspec.ValidationError as error:
+            errors += _schema_errors(file, data, str(error))
+    errors += _rule_errors(modules, thorough)
+    if errors:
+        raise CourseErrors(tuple(errors))
+    return tuple(modules.values())
+
+
+def _schema_errors(file: Path, data: object, first: str) -> list[CourseError]:
+    from tutor.course.faults import faults
+    from tutor.course.lines import Positions
+
+    positions = Positions(file)
+    found = [
+        CourseError(str(file), positions.line(fault.path), _item_name(data, fault.path), fault.message, fault.advice)
+        for fault in faults(data)
+    ]
+    return found or [CourseError(str(file), 1, "", first)]
+
+
+def _rule_errors(modules: dict[Path, Module], thorough: bool) -> list[CourseError]:
+    from tutor.course import rules
+    from tutor.course.lines import Positions
+
+    positions: dict[Path, Positions] = {}
+
+    def located(breach: rules.Breach) -> CourseError:
+        if breach.file not in positions:
+            positions[breach.file] = Positions(breach.file)
+        place = positions[breach.file]
+        line = place.line(breach.path) if breach.offset is None else place.text_line(breach.path, breach.offset)
+        return CourseError(str(breach.file), line, breach.item, breach.message, breach.advice)
+
+    errors = [located(breach) for breach in rules.needed(modules)]
+    if thorough:
+        errors += [located(breach) for breach in rules.wanted(modules)]
+        for file in modules:
+            positions.setdefault(file, Positions(file))
+            for key, line in positions[file].repeated_keys():
+                errors.append(CourseError(str(file), line, "", f"{key!r} is given twice here", "keep one of them"))
+    return errors
+
+
+def _item_name(data: object, path: Place) -> str:
+    if not isinstance(data, dict) or len(path) < 2 or path[0] != "items" or not isinstance(path[1], int):
+        return ""
+    item = data["items"][path[1]]
+    name = item.get("id") if isinstance(item, dict) else None
+    return str(name or f"item {path[1] + 1}")
+
+
+class _Cache:
+    """The parsed course on disk, valid for exactly these files and types. A cache that cannot be used is skipped."""
+
+    def __init__(self, folder: Path, files: tuple[Path, ...]) -> None:
+        facts = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (*files, Path(model.__file__))]
+        self._key = hashlib.sha256(repr(facts).encode()).digest()
+        name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        self._place: Callable[[], Path] = lambda: _cache_folder() / f"course-{name}.msgpack"
+
+    def read(self) -> tuple[Module, ...] | None:
+        try:
+            content = self._place().read_bytes()
+            if content[:32] != self._key:
+                return None
+            return msgspec.msgpack.decode(content[32:], type=tuple[Module, ...])
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def write(self, modules: tuple[Module, ...]) -> None:
+        try:
+            place = self._place()
+            place.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=place.parent)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(self._key + msgspec.msgpack.encode(modules))
+            os.replace(temporary, place)
+        except OSError:
+            return
+
+
+def _cache_folder() -> Path:
+    chosen = os.environ.get("TRITON_PREP_CACHE")
+    if chosen:
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("triton-prep"))

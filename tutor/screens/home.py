@@ -1,0 +1,140 @@
+"""Home: the modules with progress, and always one next thing to do."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, OptionList, Static
+
+from tutor.course.course import kind_of
+from tutor.course.model import Item, Module
+from tutor.screens.outline import OutlineScreen, number_of
+from tutor.standing import ModuleStanding, Standing, standing
+from tutor.widgets.content import DIM_STYLE, Content, bar, inline, plain, stack
+from tutor.widgets.desk import desk
+from tutor.widgets.lists import AnswerList
+
+
+class HomeScreen(Screen[None]):
+    BINDINGS = [
+        Binding("c", "carry_on", "Continue"),
+        Binding("t", "app.stats", "Stats"),
+        Binding("comma", "app.settings", "Settings", key_display=","),
+        Binding("f1,question_mark", "app.help", "Help", key_display="?"),
+        Binding("q", "app.quit", "Quit"),
+        *[Binding(str(number), f"module({number})", f"Module {number}", show=False) for number in range(1, 10)],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.standing: Standing | None = None
+
+    def compose(self) -> ComposeResult:
+        self.standing = standing(desk(self).course, desk(self).progress)
+        yield Static(self._title(), id="where")
+        with Horizontal(id="home"):
+            yield AnswerList(self._rows(), id="modules", classes="rows")
+            with VerticalScroll(id="about", can_focus=False):
+                yield Static(Content(""), id="about-text")
+        yield Static(Content(""), id="grader-state")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#modules").focus()
+        self._describe()
+
+    def on_screen_resume(self) -> None:
+        self.refresh_standing()
+
+    def refresh_standing(self) -> None:
+        if not self.query("#modules"):
+            return
+        self.standing = standing(desk(self).course, desk(self).progress)
+        modules = self.query_one("#modules", AnswerList)
+        for index, row in enumerate(self._rows()):
+            modules.replace_option_prompt_at_index(index, row)
+        self.query_one("#where", Static).update(self._title())
+        self._describe()
+
+    def say_grader(self, text: str) -> None:
+        self.query_one("#grader-state", Static).update(plain(text, DIM_STYLE))
+
+    def _title(self) -> Content:
+        assert self.standing is not None
+        done, total = self.standing.done, self.standing.total
+        return Content.assemble(plain("triton-prep", "bold"), plain(f"  {done} of {total} items done", DIM_STYLE))
+
+    def _rows(self) -> list[Content]:
+        assert self.standing is not None
+        rows = [self._next_row(self.standing.next_item)]
+        rows += [self._module_row(part) for part in self.standing.modules]
+        return rows
+
+    def _next_row(self, item: Item | None) -> Content:
+        if item is None:
+            return plain("All done. Pick any module to go over it again.", "bold $text-success")
+        word = "Continue" if self.standing is not None and desk(self).progress.resume() else "Start here"
+        number = number_of(desk(self).course.module_of(item.id))
+        return Content.assemble(
+            plain(f"▶ {word}: ", "bold $text-success"),
+            inline(item.title),
+            plain(f"  ({number}, {kind_of(item)})", DIM_STYLE),
+        )
+
+    def _module_row(self, part: ModuleStanding) -> Content:
+        module = part.module
+        share = plain(f" {part.done:>2}/{part.total:<2} ")
+        return Content.assemble(
+            plain(f"{number_of(module)} ", "bold"), bar(part.done, part.total), share, inline(module.title)
+        )
+
+    @on(OptionList.OptionHighlighted, "#modules")
+    def _describe(self) -> None:
+        index = self.query_one("#modules", AnswerList).highlighted
+        if index is None or self.standing is None:
+            return
+        if index == 0:
+            item = self.standing.next_item
+            module = desk(self).course.module_of(item.id) if item else None
+        else:
+            module = self.standing.modules[index - 1].module
+        self.query_one("#about-text", Static).update(self._about(module) if module else Content(""))
+
+    def _about(self, module: Module) -> Content:
+        kinds: dict[str, int] = {}
+        for item in module.items:
+            kinds[kind_of(item)] = kinds.get(kind_of(item), 0) + 1
+        minutes = sum(item.minutes for item in module.items)
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        return stack(
+            [
+                inline(module.title, "bold"),
+                plain(""),
+                inline(module.blurb),
+                plain(""),
+                plain(f"{counts}. About {minutes} minutes.", DIM_STYLE),
+            ]
+        )
+
+    @on(OptionList.OptionSelected, "#modules")
+    def _picked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_index == 0:
+            self.action_carry_on()
+        else:
+            self.action_module(event.option_index)
+
+    def action_module(self, number: int) -> None:
+        modules = desk(self).course.modules
+        if number <= len(modules):
+            self.app.push_screen(OutlineScreen(modules[number - 1]))
+
+    def action_carry_on(self) -> None:
+        from tutor.screens.item import ItemScreen
+
+        item = self.standing.next_item if self.standing else None
+        if item is not None:
+            self.app.push_screen(ItemScreen(item))

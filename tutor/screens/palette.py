@@ -1,0 +1,61 @@
+"""The command palette: every key of the screen in words, and a jump to any item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.types import IgnoreReturnCallbackType
+
+from tutor.course.course import kind_of
+from tutor.widgets.content import Content, inline, plain
+from tutor.widgets.desk import desk
+
+EVERYWHERE = (("Help", "help"), ("Settings", "settings"), ("Stats", "stats"), ("Home", "home"), ("Quit", "quit"))
+
+
+class KeyCommands(Provider):
+    """What the keys of the screen do, for those who do not know them yet."""
+
+    def _commands(self) -> Iterator[tuple[str, IgnoreReturnCallbackType]]:
+        seen = {"command_palette"}
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if not (active.enabled and binding.show and binding.description) or binding.action in seen:
+                continue
+            seen.add(binding.action)
+            text = f"{binding.description} ({self.app.get_key_display(binding)})"
+            yield text, partial(self.app.run_action, binding.action, active.node)
+        for text, action in (
+            ("Help", "help"),
+            ("Settings", "settings"),
+            ("Stats", "stats"),
+            ("Home", "home"),
+            ("Quit", "quit"),
+        ):
+            if action not in {name.removeprefix("app.") for name in seen}:
+                yield text, partial(self.app.run_action, action)
+
+    async def discover(self) -> Hits:
+        for text, command in self._commands():
+            yield DiscoveryHit(plain(text), command, text)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for text, command in self._commands():
+            if (score := matcher.match(text)) > 0:
+                yield Hit(score, plain(text), command, text)
+
+
+class ItemCommands(Provider):
+    """Jump to an item by its title, id or exercise name."""
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for item in desk(self.screen).course.items():
+            text = f"{item.title} ({item.id})"
+            score = max(matcher.match(text), matcher.match(getattr(item, "exercise", "") or item.id))
+            if score > 0:
+                shown = Content.assemble(inline(item.title), plain(f"  {kind_of(item)}  {item.id}", "$foreground 60%"))
+                yield Hit(score, shown, partial(self.app.run_action, f"open_item({item.id!r})"), text)

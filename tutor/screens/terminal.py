@@ -1,0 +1,150 @@
+"""The app itself: its modes, the commands that every screen has, and the life of the grader process."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.command import Provider
+from textual.screen import Screen
+
+from tutor.widgets.desk import Desk
+
+DEFAULT_THEME = "textual-dark"
+
+
+def _home() -> Screen[None]:
+    from tutor.screens.home import HomeScreen
+
+    return HomeScreen()
+
+
+def _key_commands() -> type[Provider]:
+    from tutor.screens.palette import KeyCommands
+
+    return KeyCommands
+
+
+def _item_commands() -> type[Provider]:
+    from tutor.screens.palette import ItemCommands
+
+    return ItemCommands
+
+
+class TritonPrepApp(App[int]):
+    TITLE = "triton-prep"
+    CSS_PATH = "app.tcss"
+    MODES = {"home": _home}
+    DEFAULT_MODE = "home"
+    COMMANDS = {_key_commands, _item_commands}
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (18, "-tall-enough")]
+    BINDINGS = [
+        Binding("f1,question_mark", "help", "Help", show=False),
+        Binding("ctrl+p", "command_palette", "All", key_display="^p", priority=True),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+    ]
+
+    def __init__(self, desk: Desk, notices: Iterable[str] = (), *, warm_grader: bool = True) -> None:
+        super().__init__()
+        self.desk = desk
+        self.notices = tuple(notices)
+        self.warm_grader = warm_grader
+
+    def on_mount(self) -> None:
+        chosen = self.desk.progress.setting("theme")
+        if chosen in self.available_themes:
+            self.theme = chosen
+        self.call_after_refresh(self._settled)
+
+    def _settled(self) -> None:
+        """After the first paint: what may be slow or chatty."""
+        gc.enable()
+        gc.freeze()
+        for notice in self.notices:
+            self.notify(notice, severity="warning", timeout=20, markup=False)
+        self._populate()
+        if self.warm_grader:
+            self._warm_up()
+
+    @work(thread=True, group="populate", exit_on_error=False)
+    def _populate(self) -> None:
+        """Stubs that are missing or came with an update; an edited file is never touched."""
+        if not self.desk.workspace.writable:
+            return
+        try:
+            self.desk.workspace.populate()
+        except OSError as error:
+            self.notify(f"Not every stub could be written: {error}", severity="warning", markup=False)
+
+    @work(group="warm-up", exit_on_error=False)
+    async def _warm_up(self) -> None:
+        from tutor.grading import GraderLost
+
+        self._say_grader("The grader is starting …")
+        try:
+            ready = await self.desk.grader.start()
+        except GraderLost as error:
+            self._say_grader(f"No grader: {str(error).splitlines()[0]}")
+            return
+        if ready.backend == "none":
+            self._say_grader(f"Lessons, quizzes and drills work; grading does not: {ready.reason}")
+        elif ready.backend == "cuda":
+            self._say_grader(f"Grading on {ready.device}.")
+        else:
+            self._say_grader("Grading on the CPU interpreter, with an offline compile; no GPU found.")
+
+    def _say_grader(self, text: str) -> None:
+        from tutor.screens.home import HomeScreen
+
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen):
+                screen.say_grader(text)
+
+    # commands that every screen has
+
+    def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
+        return ()  # the palette lists the keys of the screen and the items of the course instead
+
+    def action_help(self) -> None:
+        from tutor.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))
+
+    def action_settings(self) -> None:
+        from tutor.screens.settings import SettingsScreen
+
+        names = sorted(name for name in self.available_themes if name != DEFAULT_THEME)
+        self.push_screen(SettingsScreen([DEFAULT_THEME, *names], self.theme))
+
+    def action_stats(self) -> None:
+        from tutor.screens.stats import StatsScreen
+
+        self.push_screen(StatsScreen())
+
+    def action_home(self) -> None:
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    async def action_open_item(self, item_id: str) -> None:
+        from tutor.screens.item import ItemScreen
+
+        item = self.desk.course.item(item_id)
+        if isinstance(self.screen, ItemScreen):
+            await self.screen.show_item(item)
+        else:
+            self.push_screen(ItemScreen(item))
+
+    async def action_quit(self) -> None:
+        await self._close_desk()
+        self.exit(0)
+
+    async def on_unmount(self) -> None:
+        await self._close_desk()
+
+    async def _close_desk(self) -> None:
+        self.desk.grader.kill()

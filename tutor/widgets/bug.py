@@ -1,0 +1,277 @@
+"""Spot the bug: pick the line, type what it should say, and let the grader judge the mended file."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.widgets import Button, Input, OptionList, Static, TextArea
+
+from tutor.answers import mark_bug_line, mended_source
+from tutor.course.model import Bug
+from tutor.grading import Failed, GradeRequest, VerdictReady
+from tutor.widgets.content import DIM_STYLE, Content, code_lines, plain
+from tutor.widgets.desk import desk
+from tutor.widgets.lists import AnswerList
+from tutor.widgets.pane import Answered, ItemPane, Verdict
+from tutor.widgets.prose import Prose, Reading
+
+
+class BugPane(ItemPane):
+    BINDINGS = [
+        Binding("f6", "grade", "Grade", priority=True),
+        Binding("f7", "cancel", "Cancel", priority=True),
+        Binding("y", "copy", "Copy code", show=False),
+        Binding("r", "again", "Again"),
+        Binding("escape", "leave_input", "To the lines"),
+    ]
+
+    def __init__(self, item: Bug, position: int = 0) -> None:
+        super().__init__(item, position)
+        self.bug = item
+        self.to_mend = {mend.line: mend.text for mend in item.mends}
+        self.edits: dict[int, str] = {}
+        self.line = 0  # the line in the input
+        self.misses = 0
+        self.found = self.grading = self.done = False
+
+    def compose(self) -> ComposeResult:
+        with Reading(id="question"):
+            yield Prose(self.bug.story)
+        with Vertical(id="answering"):
+            yield Static(plain("Which line is wrong? Enter or a click picks it.", DIM_STYLE), classes="cue")
+            yield AnswerList(self._rows(), id="lines", classes="answer code-list")
+            yield Verdict()
+            yield Input(id="mend", compact=True, select_on_focus=False)
+            yield TextArea(id="mend-lines", compact=True, tab_behavior="indent")
+            yield Button(plain("Grade the mended code"), id="grade", compact=True)
+        with Reading(id="feedback"):
+            yield Verdict(id="outcome")
+            yield Prose(self.bug.explain)
+
+    def on_mount(self) -> None:
+        for name in ("#feedback", "#mend", "#mend-lines", "#grade"):
+            self.query_one(name).display = False
+
+    def _rows(self) -> list[Content]:
+        lines = list(code_lines(self.bug.code))
+        width = len(str(len(lines)))
+        rows = []
+        for number, line in enumerate(lines, 1):
+            edited = number in self.edits
+            gutter = plain(f"{'✎' if edited else ' '}{number:>{width}} ", "bold $text-success" if edited else DIM_STYLE)
+            body = plain(self.edits[number] or "(deleted)", "$text-success") if edited else line
+            rows.append(Content.assemble(gutter, body))
+        return rows
+
+    def _refresh_rows(self) -> None:
+        lines = self.query_one("#lines", AnswerList)
+        for index, row in enumerate(self._rows()):
+            lines.replace_option_prompt_at_index(index, row)
+
+    @on(OptionList.OptionSelected, "#lines")
+    def _line_picked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.pick(event.option_index + 1)
+
+    def pick(self, line: int) -> None:
+        if self.found:
+            self._keep_edit()
+            self._edit(line)
+            return
+        mark = mark_bug_line(self.bug, line)
+        verdict = self.query_one(Verdict)
+        if not mark.correct:
+            self.misses += 1
+            self.post_message(Answered(self.item, False, 0.0, mark.detail))
+            more = " s shows the answer." if self.misses > 1 else ""
+            verdict.say(plain(f"Line {line} is not where it goes wrong.{more}"), "bad")
+            return
+        self.found = True
+        target = line if line in self.to_mend else min(self.to_mend, key=lambda other: abs(other - line))
+        where = "" if target == line else f" The mend goes into line {target}."
+        verdict.say(plain(f"Line {line} it is.{where} Now write what line {target} should say."), "good")
+        self._edit(target)
+
+    def _edit(self, line: int) -> None:
+        self.line = line
+        text = self.edits.get(line, self.bug.code.split("\n")[line - 1])
+        several = "\n" in self.to_mend.get(line, "") or "\n" in text
+        field, box = self.query_one("#mend", Input), self.query_one("#mend-lines", TextArea)
+        field.display, box.display = not several, several
+        self.query_one("#grade").display = True
+        self.add_class("-mending")
+        how = "F6 hands it in (several lines allowed)." if several else "Enter hands it in."
+        self.query_one(".cue", Static).update(plain(f"Line {line}: {how}"))
+        lines = self.query_one("#lines", AnswerList)
+        lines.highlighted = line - 1
+        self.call_after_refresh(lines.scroll_to_highlight)
+        if several:
+            box.load_text(text)
+            box.focus()
+        else:
+            field.value = text
+            field.cursor_position = len(text)
+            field.focus()
+        self.refresh_bindings()
+
+    @on(Input.Submitted, "#mend")
+    def _mend_typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._hand_in()
+
+    def _hand_in(self) -> None:
+        """Keep the line that was typed; grade once as many lines are mended as the author needed."""
+        self._keep_edit()
+        missing = len(self.to_mend) - len(self.edits)
+        if missing > 0:
+            self.query_one(Verdict).say(plain(f"{missing} more to mend: pick the line. F6 grades what you have."))
+            self.query_one("#lines").focus()
+        else:
+            self._start_grading()
+
+    def _keep_edit(self) -> None:
+        box = self.query_one("#mend-lines", TextArea)
+        text = box.text if box.display else self.query_one("#mend", Input).value
+        if text != self.bug.code.split("\n")[self.line - 1] or self.line in self.edits:
+            self.edits[self.line] = text
+        self._refresh_rows()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "grade":
+            return self.found and not self.grading and not self.done
+        if action == "cancel":
+            return self.grading
+        if action == "again":
+            return self.done
+        if action == "leave_input":
+            return self.screen.focused is not None and self.screen.focused.id in ("mend", "mend-lines")
+        return True
+
+    @on(Button.Pressed, "#grade")
+    def action_grade(self) -> None:
+        if self.query_one("#mend-lines").has_focus:
+            self._hand_in()
+        else:
+            self._keep_edit()
+            self._start_grading()
+
+    def action_cancel(self) -> None:
+        self.workers.cancel_node(self)
+        self.grading = False
+        self.query_one(Verdict).say("Cancelled.")
+        self.refresh_bindings()
+
+    def action_leave_input(self) -> None:
+        self.query_one("#lines").focus()
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self.bug.code)
+        self.notify("Code copied.", markup=False)
+
+    def _start_grading(self) -> None:
+        self.grading = True
+        self.query_one(Verdict).say(plain("Grading the mended code …"))
+        self.refresh_bindings()
+        self._grade(mended_source(self.bug, self.edits))
+
+    @work(group="grade", exclusive=True, exit_on_error=False)
+    async def _grade(self, source: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="triton-prep-") as folder:
+            file = Path(folder) / f"{self.bug.exercise}.py"
+            file.write_text(source, encoding="utf-8")
+            async for event in desk(self).grader.grade(GradeRequest(self.bug.exercise, file)):
+                if isinstance(event, VerdictReady):
+                    self._judged(event.verdict)
+                elif isinstance(event, Failed):
+                    self._ungraded(event)
+
+    def _judged(self, verdict: dict[str, Any]) -> None:
+        self.grading = False
+        unproven = bool(self.bug.needs_gpu) and verdict.get("backend") != "cuda"
+        if verdict["status"] != "passed":
+            self.misses += 1
+            self._fall_short(verdict)
+        elif unproven and not self._as_the_author():
+            self._finish(plain("It passes here, but this bug shows only on a GPU; compare yours with the text."), 0.5)
+        else:
+            self._finish(plain("Mended: every case passes."), max(0.25, 1 - 0.25 * self.misses))
+        self.refresh_bindings()
+
+    def _fall_short(self, verdict: dict[str, Any]) -> None:
+        from tutor.verdict_text import status_words
+
+        bad: dict[str, Any] = next((case for case in verdict.get("cases") or () if case.get("status") != "passed"), {})
+        diagnosis = verdict.get("diagnosis") or {}
+        said = diagnosis.get("message") or bad.get("message") or ""
+        case = f" (case {bad['name']})" if bad.get("name") else ""
+        self.post_message(
+            Answered(self.item, False, 0.0, {"status": verdict["status"], "edits": self._edits_as_text()})
+        )
+        self.query_one(Verdict).say(plain(f"Not yet: {status_words(verdict['status'])}{case}. {said}".strip()), "bad")
+        self._edit(self.line)
+
+    def _ungraded(self, event: Failed) -> None:
+        """No verdict: say why, and fall back on comparing with the author's lines."""
+        self.grading = False
+        if event.kind == "cancelled":
+            self.query_one(Verdict).say("Cancelled.")
+        elif self._as_the_author():
+            self._finish(plain("Not graded here, but it is the same as the author's mend."), 1.0)
+        else:
+            self.query_one(Verdict).say(plain(f"Could not grade: {event.message}"), "bad")
+        self.refresh_bindings()
+
+    def _as_the_author(self) -> bool:
+        def squeezed(lines: dict[int, str]) -> dict[int, str]:
+            return {line: "".join(text.split()) for line, text in lines.items()}
+
+        return squeezed(self.edits) == squeezed(self.to_mend)
+
+    def _edits_as_text(self) -> dict[str, str]:
+        return {str(line): text for line, text in self.edits.items()}
+
+    def _finish(self, words: Content, score: float) -> None:
+        good = score > 0.5 or not self.bug.needs_gpu
+        self.post_message(Answered(self.item, good, score, {"edits": self._edits_as_text()}))
+        self._explain(words, "good" if good else "plain")
+
+    def _explain(self, words: Content, tone: str) -> None:
+        self.done = True
+        self.remove_class("-mending")
+        self.query_one("#outcome", Verdict).say(words, tone)
+        for name in ("#mend", "#mend-lines", "#grade", "#question", ".cue"):
+            self.query_one(name).display = False
+        self.query_one(Verdict).display = False
+        feedback = self.query_one("#feedback", Reading)
+        feedback.display = True
+        feedback.focus()
+        self.call_after_refresh(self.query_one("#lines", AnswerList).scroll_to_highlight)
+        self.refresh_bindings()
+
+    def reveal(self) -> None:
+        """Give up: the author's mend and the explanation."""
+        self.edits = dict(self.to_mend)
+        self._refresh_rows()
+        self.query_one("#lines", AnswerList).highlighted = min(self.to_mend) - 1
+        self._explain(plain("The author's mend is shown in the code."), "plain")
+
+    def action_again(self) -> None:
+        self.edits.clear()
+        self.found = self.done = False
+        self.misses = 0
+        self._refresh_rows()
+        self.query_one("#feedback").display = False
+        for name in ("#question", ".cue"):
+            self.query_one(name).display = True
+        self.query_one(".cue", Static).update(plain("Which line is wrong? Enter or a click picks it.", DIM_STYLE))
+        self.query_one("#lines").focus()
+        self.refresh_bindings()
+
+    def hints(self) -> tuple[str, ...]:
+        return (self.bug.hint,) if self.bug.hint else ()

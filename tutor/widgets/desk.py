@@ -1,0 +1,28 @@
+"""What a pane needs of the world outside the screen, in one value that the app owns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from textual.dom import DOMNode
+
+from tutor.course.course import Course
+from tutor.progress import Progress
+
+if TYPE_CHECKING:
+    from tutor.grading import Grader
+    from tutor.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Desk:
+    course: Course
+    progress: Progress
+    workspace: Workspace
+    grader: Grader
+
+
+def desk(node: DOMNode) -> Desk:
+    """The desk of the app that `node` is in."""
+    return cast(Desk, getattr(node.app, "desk"))  # noqa: B009 - the app's type would be a circular import

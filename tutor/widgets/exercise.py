@@ -1,0 +1,261 @@
+"""An exercise: the task, the learner's file, and the live result; the file itself is edited in the learner's editor."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from textual import on, work
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding
+from textual.containers import Container, Horizontal
+from textual.widgets import Button, Static
+
+from tutor.course.model import Exercise
+from tutor.grading import CaseDone, Failed, GradeRequest, Stage, VerdictReady
+from tutor.widgets.content import DIM_STYLE, plain
+from tutor.widgets.desk import desk
+from tutor.widgets.pane import Answered, ItemPane
+from tutor.widgets.prose import CodeView, Prose, Reading
+from tutor.widgets.result import ResultView
+
+POLL_SECONDS = 0.3  # polling sees every way an editor saves, on network file systems too
+VIEWS = {"task": "F3 Task", "code": "F4 Code", "result": "F5 Result"}
+
+
+class ExercisePane(ItemPane):
+    BINDINGS = [
+        Binding("e", "edit", "Edit"),
+        Binding("g", "grade", "Grade"),
+        Binding("f6", "grade", "Grade", show=False),
+        Binding("f7,escape", "cancel", "Cancel", key_display="F7"),
+        Binding("w", "watch", "Watch"),
+        Binding("x", "reset", "Reset"),
+        Binding("f3", "view('task')", "Task", show=False),
+        Binding("f4", "view('code')", "Code", show=False),
+        Binding("f5", "view('result')", "Result", show=False),
+    ]
+
+    def __init__(self, item: Exercise, position: int = 0) -> None:
+        super().__init__(item, position)
+        self.exercise = item
+        self.slug = item.exercise
+        self.watching = self.grading = False
+        self.stamp: tuple[int, int] | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="views"):
+            for name, label in VIEWS.items():
+                yield Button(plain(label), id=f"show-{name}", compact=True)
+            yield Static(plain(""), id="watch-state")
+        with Container(id="exercise", classes="-task"):
+            with Reading(id="task", classes="answer"):
+                yield Prose(self.exercise.brief)
+                yield Static(plain(self._task_text()), id="stub-doc")
+                yield Static(plain(f"Your file: {self.file}", DIM_STYLE))
+            yield CodeView(id="code")
+            yield ResultView(id="result")
+
+    def on_mount(self) -> None:
+        if desk(self).workspace.writable:
+            desk(self).workspace.restore_missing(self.slug)
+        self._reload()
+        self.call_after_refresh(self._skip_task)
+        self.set_interval(POLL_SECONDS, self._poll)
+        if desk(self).progress.setting("watch") == "on":
+            self.action_watch()
+        self._show_tabs("task")
+        self.query_one(ResultView).say(self._last_result(), "dim")
+
+    @property
+    def file(self) -> Path:
+        return desk(self).workspace.file(self.slug)
+
+    def _task_text(self) -> str:
+        from tutor.workspace import stub_doc
+
+        return stub_doc(self.slug)
+
+    def _last_result(self) -> str:
+        graded = desk(self).progress.attempts(self.item.id, limit=1)
+        if not graded:
+            return "Not graded yet: e opens your editor, g grades the file."
+        status = graded[0].detail.get("status", "passed" if graded[0].correct else "not passed")
+        return f"Last result: {str(status).replace('_', ' ')}. g grades again."
+
+    # the learner's file
+
+    def _poll(self) -> None:
+        if self._stamp() == self.stamp:
+            return
+        self._reload()
+        if self.watching:
+            self.action_grade()
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            found = self.file.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def _reload(self) -> None:
+        self.stamp = self._stamp()
+        try:
+            text = self.file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            text = "# The file is not there. x (reset) puts the stub back."
+        except (OSError, UnicodeDecodeError) as error:
+            text = f"# The file cannot be read: {error}"
+        self.query_one(CodeView).show(text)
+
+    def _skip_task(self) -> None:
+        """The code starts at its imports: the docstring above them is the task, which has a view of its own."""
+        view = self.query_one(CodeView)
+        lines = view.code.split("\n")
+        first = next((index for index, line in enumerate(lines) if line.startswith(("import ", "from "))), 0)
+        view.scroll_to(y=first, animate=False)
+
+    def action_edit(self) -> None:
+        editor = self._editor()
+        if editor is None:
+            self.notify(f"No editor found. Set $EDITOR, or open {self.file} yourself.", severity="error", markup=False)
+            return
+        try:
+            with self.app.suspend():
+                subprocess.run([*editor, str(self.file)], check=False)
+        except SuspendNotSupported:
+            self.notify(f"No editor can be opened from here. The file is {self.file}", markup=False, timeout=15)
+            return
+        except OSError as error:
+            self.notify(f"{shlex.join(editor)}: {error.strerror}", severity="error", markup=False)
+        self.app.refresh(layout=True)
+        self._poll()
+
+    def _editor(self) -> list[str] | None:
+        chosen = desk(self).progress.setting("editor") or os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if chosen:
+            return shlex.split(chosen)
+        return next(([name] for name in ("nano", "vi") if shutil.which(name)), None)
+
+    def action_watch(self) -> None:
+        self.watching = not self.watching
+        desk(self).progress.set_setting("watch", "on" if self.watching else "off")
+        self.query_one("#watch-state", Static).update(
+            plain("watching: a save grades" if self.watching else "", DIM_STYLE)
+        )
+
+    def action_reset(self) -> None:
+        from tutor.screens.confirm import ConfirmScreen
+
+        question = "Put the stub back? Your version is kept as a backup."
+        self.app.push_screen(ConfirmScreen(question, "Reset"), self._reset)
+
+    def _reset(self, wanted: bool | None) -> None:
+        from tutor.workspace import WorkspaceError
+
+        if not wanted:
+            return
+        try:
+            backup = desk(self).workspace.reset(self.slug)
+        except WorkspaceError as error:
+            self.notify(str(error), severity="error", markup=False, timeout=15)
+            return
+        self._reload()
+        where = f"Your version is kept in {backup}" if backup else "The stub is back."
+        self.notify(where, markup=False, timeout=15)
+        self.query_one(ResultView).say(where)
+
+    # views
+
+    def action_view(self, name: str) -> None:
+        self._show_tabs(name)
+        self.query_one(f"#{name}").focus()
+
+    @on(Button.Pressed)
+    def _view_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id and event.button.id.startswith("show-"):
+            event.stop()
+            self.action_view(event.button.id.removeprefix("show-"))
+
+    def _show_tabs(self, name: str) -> None:
+        for other in VIEWS:
+            self.query_one("#exercise").set_class(other == name, f"-{other}")
+            self.query_one(f"#show-{other}", Button).set_class(other == name, "-shown")
+
+    # grading
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "cancel":
+            return self.grading
+        return not (action == "grade" and self.grading)
+
+    def action_grade(self) -> None:
+        self.grading = True
+        self.refresh_bindings()
+        if (
+            self.screen.focused is not None
+            and self.screen.focused.id in ("task", "code")
+            and self.screen.has_class("-narrow")
+        ):
+            self.action_view("result")
+        ready = desk(self).grader.ready is not None
+        start = "Grading …" if ready else "Starting the grader: it imports torch, a few seconds the first time …"
+        self.query_one(ResultView).begin(start)
+        self._grade()
+
+    def action_cancel(self) -> None:
+        self.workers.cancel_node(self)
+        self._ended()
+        self.query_one(ResultView).say("Cancelled.")
+
+    def _ended(self) -> None:
+        self.grading = False
+        self.refresh_bindings()
+
+    @work(group="grade", exclusive=True, exit_on_error=False)
+    async def _grade(self) -> None:
+        result = self.query_one(ResultView)
+        source = self.query_one(CodeView).code
+        async for event in desk(self).grader.grade(GradeRequest(self.slug, self.file)):
+            if isinstance(event, Stage):
+                result.add_stage(event)
+            elif isinstance(event, CaseDone):
+                result.add_case(event)
+            elif isinstance(event, VerdictReady):
+                self._judged(event.verdict, source)
+            elif isinstance(event, Failed):
+                again = "\n\ng starts it again." if event.kind == "infrastructure" else ""
+                result.say("Cancelled." if event.kind == "cancelled" else f"{event.message}{again}", "bad")
+        self._ended()
+
+    def _judged(self, verdict: dict[str, Any], source: str) -> None:
+        cases = verdict.get("cases") or []
+        good = verdict["status"] == "passed"
+        passed = sum(case.get("status") == "passed" for case in cases)
+        score = 1.0 if good else 0.9 * passed / max(1, len(cases))
+        kept = {key: verdict.get(key) for key in ("status", "backend", "sha256", "diagnosis", "timing")}
+        self.post_message(Answered(self.item, good, score, kept))
+        self.query_one(ResultView).show_verdict(verdict, source)
+
+    # help and answers
+
+    def hints(self) -> tuple[str, ...]:
+        from grader import catalog
+
+        return tuple(catalog.find(self.slug).hints)
+
+    def reveal(self) -> None:
+        from grader import catalog
+        from tutor.screens.answer import SolutionScreen
+
+        try:
+            code = catalog.find(self.slug).solution.read_text(encoding="utf-8")
+        except OSError as error:
+            self.notify(f"The solution cannot be read: {error}", severity="error", markup=False)
+            return
+        self.app.push_screen(SolutionScreen(self.slug, code))

@@ -1,0 +1,87 @@
+"""Lists to answer with: one choice, or several ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual import on
+from textual.binding import Binding
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from tutor.widgets.content import Content, plain
+
+
+class AnswerList(OptionList):
+    """Options to choose one of, by Enter or by a click. Page keys scroll a question longer than its place."""
+
+    BINDINGS = [
+        Binding("k", "cursor_up", "Up", show=False),
+        Binding("j", "cursor_down", "Down", show=False),
+        Binding("enter", "select", "Choose"),
+    ]
+
+    def __init__(self, prompts: Iterable[Content], *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(*[Option(prompt) for prompt in prompts], id=id, classes=classes, markup=False, compact=True)
+        if self.option_count:
+            self.highlighted = 0
+
+    def action_page_down(self) -> None:
+        _page(self, 1) or super().action_page_down()
+
+    def action_page_up(self) -> None:
+        _page(self, -1) or super().action_page_up()
+
+
+class TickList(OptionList):
+    """Options to tick: Space or a click ticks, Enter hands the ticks in. The box reads without colour."""
+
+    BINDINGS = [
+        Binding("k", "cursor_up", "Up", show=False),
+        Binding("j", "cursor_down", "Down", show=False),
+        Binding("space", "select", "Tick"),
+        Binding("enter", "hand_in", "Answer"),
+    ]
+
+    class HandedIn(Message):
+        """The ticks are final."""
+
+    def __init__(self, prompts: Iterable[Content], *, id: str | None = None, classes: str | None = None) -> None:
+        self._prompts = tuple(prompts)
+        self.ticked: set[int] = set()
+        rows = [Option(self._row(index)) for index in range(len(self._prompts))]
+        super().__init__(*rows, id=id, classes=classes, markup=False, compact=True)
+        self.highlighted = 0
+
+    def _row(self, index: int) -> Content:
+        return Content.assemble(plain("[x] " if index in self.ticked else "[ ] ", "bold"), self._prompts[index])
+
+    @on(OptionList.OptionSelected)
+    def _toggle(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.ticked ^= {event.option_index}
+        self.replace_option_prompt_at_index(event.option_index, self._row(event.option_index))
+
+    def clear_ticks(self) -> None:
+        self.ticked.clear()
+        for index in range(len(self._prompts)):
+            self.replace_option_prompt_at_index(index, self._row(index))
+
+    def action_hand_in(self) -> None:
+        self.post_message(self.HandedIn())
+
+    def action_page_down(self) -> None:
+        _page(self, 1) or super().action_page_down()
+
+    def action_page_up(self) -> None:
+        _page(self, -1) or super().action_page_up()
+
+
+def _page(options: OptionList, direction: int) -> bool:
+    """Scroll the question beside `options` by a page; False when all of it is in sight."""
+    for question in options.screen.query("#question"):
+        if question.max_scroll_y > 0:
+            question.scroll_page_down(animate=False) if direction > 0 else question.scroll_page_up(animate=False)
+            return True
+    return False

@@ -1,0 +1,102 @@
+"""An interviewer's question: answer it yourself, then compare and score yourself by the rubric."""
+
+from __future__ import annotations
+
+import time
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.widgets import Button, Static, TextArea
+
+from tutor.answers import mark_open
+from tutor.course.model import Open
+from tutor.widgets.content import DIM_STYLE, Content, inline, plain, stack
+from tutor.widgets.lists import TickList
+from tutor.widgets.pane import Answered, ItemPane, Verdict
+from tutor.widgets.prose import Prose, Reading
+
+
+class OpenPane(ItemPane):
+    BINDINGS = [
+        Binding("f6", "reveal", "Model answer", priority=True),
+        Binding("escape", "leave_box", "Leave the box"),
+    ]
+
+    def __init__(self, item: Open, position: int = 0) -> None:
+        super().__init__(item, position)
+        self.question = item
+        self.opened = time.monotonic()
+        self.revealed = False
+
+    def compose(self) -> ComposeResult:
+        with Reading(id="question"):
+            yield Prose(self.question.question)
+        with Vertical(id="answering"):
+            yield Static(plain("Say it aloud or write it; then F6 shows a model answer.", DIM_STYLE), classes="cue")
+            yield TextArea(id="draft", compact=True, classes="answer", placeholder="Your answer (optional)")
+            yield Button(plain("Show the model answer"), id="reveal", compact=True)
+        with Reading(id="model"):
+            yield Prose(self._model())
+            yield Static(plain("Tick the points that your answer made, then Enter.", DIM_STYLE), classes="cue")
+            yield TickList(
+                [
+                    Content.assemble(inline(point.text), plain(f"  ({point.points})", DIM_STYLE))
+                    for point in self.question.rubric
+                ],
+                id="rubric",
+            )
+            yield Button(plain("Record my score"), id="score", compact=True)
+            yield Verdict()
+            yield Static(self._afterwards(), id="afterwards")
+
+    def on_mount(self) -> None:
+        self.query_one("#model").display = False
+        self.query_one("#afterwards").display = False
+
+    def _model(self) -> str:
+        return f"**A model answer**\n\n{self.question.answer}"
+
+    def _afterwards(self) -> Content:
+        parts: list[Content] = []
+        if self.question.weak:
+            parts += [plain("A weak answer", "bold"), inline(self.question.weak), plain("")]
+        if self.question.followups:
+            parts.append(plain("Follow-up questions", "bold"))
+            parts += [Content.assemble(plain("· "), inline(text)) for text in self.question.followups]
+        return stack(parts)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "reveal":
+            return not self.revealed
+        if action == "leave_box":
+            return self.screen.focused is not None and self.screen.focused.id == "draft"
+        return True
+
+    def action_leave_box(self) -> None:
+        self.query_one("#reveal").focus()
+
+    @on(Button.Pressed, "#reveal")
+    def action_reveal(self) -> None:
+        self.revealed = True
+        self.query_one("#answering").display = False
+        self.query_one("#model").display = True
+        self.query_one("#rubric").focus(scroll_visible=False)
+        self.query_one("#model", Reading).scroll_home(animate=False)
+        self.refresh_bindings()
+
+    @on(TickList.HandedIn)
+    @on(Button.Pressed, "#score")
+    def _score(self) -> None:
+        ticks = sorted(self.query_one("#rubric", TickList).ticked)
+        mark = mark_open(self.question, ticks)
+        total = sum(point.points for point in self.question.rubric)
+        gained = sum(self.question.rubric[index].points for index in ticks)
+        self.query_one(Verdict).say(f"{gained} of {total} points recorded.", "good" if mark.correct else "plain")
+        afterwards = self.query_one("#afterwards")
+        afterwards.display = True
+        draft = self.query_one("#draft", TextArea).text
+        detail = {"points": ticks, "draft": draft, "seconds": round(time.monotonic() - self.opened, 1)}
+        self.post_message(Answered(self.item, mark.correct, mark.score, {**mark.detail, **detail}))
+        self.call_after_refresh(self.query_one("#model", Reading).scroll_end, animate=False)

@@ -1,0 +1,85 @@
+"""What every item's pane shares: its item, and the messages it sends to the item screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tutor.course.model import Item
+from tutor.widgets.content import RIGHT, RIGHT_STYLE, WRONG, WRONG_STYLE, inline, plain
+
+
+@dataclass
+class Answered(Message):
+    """An item was answered: recorded at once."""
+
+    item: Item
+    correct: bool
+    score: float
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class PageShown(Message):
+    """A page of a lesson or a step of a walkthrough is on the screen (0-based)."""
+
+    item: Item
+    position: int
+    finished: bool
+
+
+@dataclass
+class HintTaken(Message):
+    item: Item
+    level: int
+
+
+@dataclass
+class GaveUp(Message):
+    """The learner asked for the answer before finding it."""
+
+    item: Item
+
+
+class ItemPane(Vertical):
+    """One item on the screen. It tells what happened by messages, and reaches the world through `desk(self)`."""
+
+    def __init__(self, item: Item, position: int = 0) -> None:
+        super().__init__()
+        self.item = item
+        self.position = position
+
+    def answer_focus(self) -> Widget | None:
+        """The widget that takes the answer: it gets the focus when the pane is shown."""
+        return next(iter(self.query(".answer").results(Widget)), None)
+
+    def turn(self, direction: int) -> bool:
+        """Go one page on or back inside the item; False when there is none and the next item is meant."""
+        return False
+
+    def hints(self) -> tuple[str, ...]:
+        return ()
+
+
+class Verdict(Static):
+    """The strip that says how it went, in a word and a sign."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(Content(""), id=id, classes="verdict")
+        self.display = False
+
+    def say(self, text: Content | str, tone: str = "plain") -> None:
+        """`tone`: good, bad or plain."""
+        sign = {"good": plain(f"{RIGHT} ", RIGHT_STYLE), "bad": plain(f"{WRONG} ", WRONG_STYLE)}.get(tone, plain(""))
+        body = text if isinstance(text, Content) else inline(text)
+        self.set_class(tone == "good", "-good")
+        self.set_class(tone == "bad", "-bad")
+        self.update(Content("").join([sign, body]))
+        self.display = True

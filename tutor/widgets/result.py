@@ -1,0 +1,86 @@
+"""The result of a grade: stages and cases while they come, then the verdict in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from tutor.grading import CaseDone, Stage
+from tutor.widgets.content import (
+    DIM_STYLE,
+    RIGHT,
+    RIGHT_STYLE,
+    WRONG,
+    WRONG_STYLE,
+    Content,
+    plain,
+    stack,
+)
+
+TONES = {
+    "plain": "",
+    "good": "$text-success",
+    "bad": "$text-error",
+    "dim": DIM_STYLE,
+    "head": "bold",
+    "code": "$text-accent",
+}
+
+
+class ResultView(VerticalScroll, can_focus=True):
+    BINDING_GROUP_TITLE = "Result"
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(""), id="result-text")
+
+    def on_mount(self) -> None:
+        self._rows: list[Content] = []
+
+    def say(self, text: str, tone: str = "plain") -> None:
+        """One message instead of what was there."""
+        self._rows = [plain(text, TONES[tone])]
+        self._show()
+
+    def begin(self, text: str) -> None:
+        self._rows = [plain(text, DIM_STYLE)]
+        self._show()
+
+    def add_stage(self, stage: Stage) -> None:
+        if stage.state == "started":
+            self._rows.append(plain(f"  {stage.name} …", DIM_STYLE))
+        else:
+            seconds = f" {stage.seconds:.2f} s" if stage.seconds is not None else ""
+            row = plain(f"  {stage.name}{seconds}", DIM_STYLE)
+            running = f"  {stage.name} …"
+            for index in reversed(range(len(self._rows))):
+                if self._rows[index].plain == running:
+                    self._rows[index] = row
+                    break
+            else:
+                self._rows.append(row)
+        self._show()
+
+    def add_case(self, done: CaseDone) -> None:
+        status = str(done.case.get("status", ""))
+        signs = {"passed": plain(f"{RIGHT} ", RIGHT_STYLE), "not_run": plain("– ", DIM_STYLE)}
+        sign = signs.get(status, plain(f"{WRONG} ", WRONG_STYLE))
+        status = status.replace("_", " ")
+        count = plain(f"{done.index + 1}/{done.total} ", DIM_STYLE)
+        self._rows.append(Content.assemble(sign, count, plain(f"{done.case.get('name', '')}: {status}")))
+        self._show()
+        self.scroll_end(animate=False)
+
+    def show_verdict(self, verdict: dict[str, Any], source: str | None) -> None:
+        from tutor.verdict_text import verdict_lines
+
+        width = max(36, self.scrollable_content_region.width or self.app.size.width - 4)
+        lines = verdict_lines(verdict, width=width, source=source)
+        self._rows = [plain(line.text, TONES.get(line.tone, "")) for line in lines]
+        self._show()
+        self.scroll_home(animate=False)
+
+    def _show(self) -> None:
+        self.query_one("#result-text", Static).update(stack(self._rows))
