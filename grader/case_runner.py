@@ -34,6 +34,8 @@ class Outcome:
     index: int | None = None  # element index of an access out of bounds
     traffic: tuple[int, int] | None = None
     launches: int = 0
+    undefined: int = 0  # masked-off lanes that a load without `other` left undefined
+    seconds: float | None = None  # of the call, in the runner
     whole: str = ""  # a compiler's whole text
 
 
@@ -129,6 +131,8 @@ class CaseRunner:
         known: dict[str, Any] = {
             "traffic": (int(traffic[0]), int(traffic[1])) if traffic else None,
             "launches": int(reply.get("launches", 0)),
+            "undefined": int(reply.get("undefined", 0)),
+            "seconds": float(reply.get("seconds", 0.0)),
         }
         for described in layout_breaches(arena, layout, reply):
             return Outcome("out_of_bounds", described, cause="out_of_range_store", **known)
@@ -156,21 +160,35 @@ class CaseRunner:
             new = arena[region.offset : region.offset + region.nbytes]
             if name in self.problem.mutates:
                 expected = old.clone()
-                _write(guards.view(expected, guards.Region(0, region.shape, region.stride, region.dtype)), guards.view(arena, region))
+                _write(
+                    guards.view(expected, guards.Region(0, region.shape, region.stride, region.dtype)),
+                    guards.view(arena, region),
+                )
                 if not torch.equal(expected, new):
                     return f"{name}: memory between its elements was written (a store ignored the strides)"
             elif not torch.equal(old, new):
                 return f"the input {name} was changed: write to a tensor of your own"
         return None
 
-    def _wrong_form(self, reply: dict[str, Any], returned: list[guards.Region], known: dict[str, Any]) -> Outcome | None:
+    def _wrong_form(
+        self, reply: dict[str, Any], returned: list[guards.Region], known: dict[str, Any]
+    ) -> Outcome | None:
         got = reply.get("outputs", [])
         if len(got) != len(returned) and returned:
-            return Outcome("wrong_shape", f"{len(got)} results came back, {len(returned)} are expected", cause="wrong_count", **known)
+            return Outcome(
+                "wrong_shape",
+                f"{len(got)} results came back, {len(returned)} are expected",
+                cause="wrong_count",
+                **known,
+            )
         for position, (region, meta) in enumerate(zip(returned, got, strict=False)):
             if "type" in meta:
                 return Outcome(
-                    "wrong_shape", f"the function returned {meta['type']}, not a tensor", cause="no_tensor", output=position, **known
+                    "wrong_shape",
+                    f"the function returned {meta['type']}, not a tensor",
+                    cause="no_tensor",
+                    output=position,
+                    **known,
                 )
             if tuple(meta["shape"]) != region.shape:
                 return Outcome(

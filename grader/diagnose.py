@@ -38,16 +38,22 @@ def finish(grade: Grade) -> None:
         refusal = outcome if outcome.status == "compile_error" else None
         if refusal is not None:
             verdict.first_failure(case, values, refusal)
-            verdict.notes.append(f"refused when compiled for {grade.options.target}, case {case.name!r}; the interpreter accepts it")
+            verdict.notes.append(
+                f"refused when compiled for {grade.options.target}, case {case.name!r}; the interpreter accepts it"
+            )
     if beyond is not None and verdict.status not in ("import_error", "compile_error"):
         verdict.first_failure(*beyond)
         verdict.notes.append("found by the interpreter's exact bounds check")
     elif filler is not None and verdict.status == "passed":
         verdict.first_failure(*filler)
         verdict.undefined_filler = True
-        verdict.notes.append("found by the interpreter, which fills masked-off lanes of a load without `other` with NaN")
+        verdict.notes.append(
+            "found by the interpreter, which fills masked-off lanes of a load without `other` with NaN"
+        )
     if verdict.failure is not None:
-        found = _explain(grade.problem, verdict.failure.values, verdict.failure.outcome, source, verdict.undefined_filler)
+        found = _explain(
+            grade.problem, verdict.failure.values, verdict.failure.outcome, source, verdict.undefined_filler
+        )
         verdict.diagnosis = {
             "cause": found.cause,
             "message": found.message,
@@ -119,9 +125,14 @@ def _explain(problem: Problem, values: Values, outcome: Outcome, source: str, fi
         return _general(cause, outcome.message or outcome.status, outcome.line)
     mistake = matching_mistake(problem, values, outcome)
     if mistake is not None:
-        return Diagnosis(mistake.cause, mistake.message, mistake.concept, mistake.see, line_of_pattern(source, mistake.line))
+        return Diagnosis(
+            mistake.cause, mistake.message, mistake.concept, mistake.see, line_of_pattern(source, mistake.line)
+        )
     if outcome.cause == "wrong_on_second_call":
-        return _general("wrong_on_second_call", f"{outcome.message}. Does the launcher keep state between calls, or is an output added to and never reset?")
+        return _general(
+            "wrong_on_second_call",
+            f"{outcome.message}. Does the launcher keep state between calls, or is an output added to and never reset?",
+        )
     if filler:
         line = line_of_pattern(source, r"tl\.load\((?!.*other)")
         return _general(
@@ -199,7 +210,9 @@ def _by_signs(values: Values, outcome: Outcome) -> Diagnosis:
     if outcome.status == "not_written":
         holes = poisoned(out)
         if bool(holes.all()):
-            return _general("nothing_written", f"{detail}: nothing was stored. Is the kernel launched, and does it reach its store?")
+            return _general(
+                "nothing_written", f"{detail}: nothing was stored. Is the kernel launched, and does it reach its store?"
+            )
         return _general("unwritten_region", f"{detail}. Too few programs in the grid, or a mask that is too strict.")
     if out.dtype.is_floating_point:
         nan = out.isnan() & ~truth.isnan()
@@ -212,10 +225,14 @@ def _by_signs(values: Values, outcome: Outcome) -> Diagnosis:
             return _general("some_nan", f"{detail}. Some elements are NaN where the answer is a number.")
     turned = _equal_view(out, expected, lambda t: t.transpose(-1, -2)) if out.ndim >= 2 else False
     if turned:
-        return _general("transposed", f"{detail}. The output is the transposed answer: row and column offsets are exchanged.")
+        return _general(
+            "transposed", f"{detail}. The output is the transposed answer: row and column offsets are exchanged."
+        )
     shift = _shift(out, truth, expected)
     if shift is not None:
-        return _general("shifted_by_one_tile", f"{detail}. The output is the answer moved by {shift} elements: an offset is off.")
+        return _general(
+            "shifted_by_one_tile", f"{detail}. The output is the answer moved by {shift} elements: an offset is off."
+        )
     flat = wrong.flatten()
     first = int(flat.nonzero()[0])
     if flat.numel() >= 128 and first >= flat.numel() // 2 and bool(flat[first:].float().mean() > 0.5):
@@ -225,7 +242,9 @@ def _by_signs(values: Values, outcome: Outcome) -> Diagnosis:
         relative = ((out.to(torch.float64) - truth).abs() / truth.abs().clamp_min(1e-6))[finite & wrong]
         if relative.numel() and bool(relative.median() < 5e-3):
             size = "fp16- or TF32-sized" if out.dtype == torch.float32 else "rounding-sized"
-            return _general("low_precision", f"{detail}. The error is {size}: accumulate in float32, and cast once at the end.")
+            return _general(
+                "low_precision", f"{detail}. The error is {size}: accumulate in float32, and cast once at the end."
+            )
     strided = any(isinstance(a, torch.Tensor) and a.numel() > 1 and not a.is_contiguous() for a in values.args)
     if strided:
         return _general("strided_inputs_only", f"{detail}. An input of this case is not contiguous: use its strides.")
@@ -266,5 +285,3 @@ def _map(wrong: torch.Tensor) -> str:
         cells = [float(cell.float().mean()) for cell in torch.tensor_split(band, columns, dim=1)]
         lines.append("".join("." if c == 0 else "x" if c == 1 else "o" for c in cells))
     return "Where it is wrong (. right, o partly, x wrong):\n" + "\n".join(lines)
-
-

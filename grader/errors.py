@@ -32,7 +32,12 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
         if isinstance(link, OutOfBounds):
             kind = "load" if link.access == "load" else "store"
             return {
-                **plain("out_of_bounds", str(link), f"out_of_range_{kind}" if link.masked else f"missing_{kind}_mask", link.line),
+                **plain(
+                    "out_of_bounds",
+                    str(link),
+                    f"out_of_range_{kind}" if link.masked else f"missing_{kind}_mask",
+                    link.line,
+                ),
                 "index": link.index,
                 "program": list(link.program),
                 "tensor": link.name,
@@ -56,10 +61,16 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
         status, cause = "runtime_error", "out_of_resources"
     elif isinstance(error, NoGradient):
         cause = "no_gradient"
-    elif isinstance(reason, MemoryError):
+    elif (
+        isinstance(reason, MemoryError)
+        or "allocate memory" in str(reason)
+        or type(reason).__name__ == "OutOfMemoryError"
+    ):
         cause = "out_of_memory"
-    text = "".join(traceback.format_exception(error))
-    return {**plain(status, f"{type(reason).__name__}: {_text(reason)}", cause, line), "whole": text[-8000:]}
+    folder = f"{path.parent}/"
+    text = "".join(traceback.format_exception(error)).replace(folder, "")
+    message = f"{type(reason).__name__}: {_text(reason)}".replace(folder, "")
+    return {**plain(status, message, cause, line), "whole": text[-8000:]}
 
 
 def _text(error: BaseException) -> str:
@@ -112,7 +123,9 @@ def _compile_error(chain: list[BaseException], module: Any) -> tuple[int | None,
     if front:
         line = next((n for link in front if (n := _source_line(link, module))), None)
         return line, chain[-1]
-    passes = [link for link in chain if "/triton/compiler/" in _innermost_file(link) or "/backends/" in _innermost_file(link)]
+    passes = [
+        link for link in chain if "/triton/compiler/" in _innermost_file(link) or "/backends/" in _innermost_file(link)
+    ]
     if passes and type(chain[-1]).__name__ != "OutOfResources":
         return None, chain[-1]
     return None

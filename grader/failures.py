@@ -17,3 +17,7 @@ class RunnerGone(Exception):
     def __init__(self, status: str, message: str) -> None:
         self.status = status
         super().__init__(message)
+
+
+class BadSubmission(Exception):
+    """What was asked cannot be shown for this file: the text says where and why."""

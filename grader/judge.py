@@ -18,9 +18,9 @@ from grader import diagnose, offline, stub_check
 from grader.case_runner import Buffers, CaseRunner, Outcome, layout_of
 from grader.catalog import ExerciseFiles
 from grader.expectation import Values, draw
+from grader.failures import RunnerGone, Unavailable
 from grader.problem import Case, Problem
 from grader.protocol import Lost
-from grader.failures import RunnerGone, Unavailable
 from grader.runner_process import RunnerProcess
 from grader.verdict import Verdict, case_row
 from grader.warm import Warm
@@ -99,7 +99,9 @@ class Judge:
             self.problems[files.slug] = known
         return known[1]
 
-    def grade(self, submission: Submission, options: Options, emit: Emit, cancelled: Callable[[], bool]) -> dict[str, Any]:
+    def grade(
+        self, submission: Submission, options: Options, emit: Emit, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
         """The verdict (a dict as in the documented schema). Raises Cancelled."""
         problem = self.problem(submission.exercise)
         backend = self._backend(options.backend)
@@ -152,11 +154,13 @@ class Judge:
                 from grader.measure import measure
 
                 measure(self, grade)
-            if grade.options.sanitize:
-                from grader.sanitize import sanitize
+        if grade.options.sanitize:
+            if grade.backend != "cuda":
+                raise Unavailable("--sanitize needs a GPU: on the interpreter every access is checked exactly anyway")
+            from grader.sanitize import sanitize
 
-                sanitize(grade)
-        elif grade.backend == "interpreter":
+            sanitize(grade)
+        if grade.backend == "interpreter":
             verdict.notes.append("no timing: that needs a GPU")
         diagnose.finish(grade)
 
@@ -200,11 +204,21 @@ class Judge:
                 process = self.start(grade, mode, buffers)
             except Refused as refused:
                 reply = refused.reply
-                verdict.fail(reply["status"], reply["message"], reply.get("cause"), reply.get("line"), whole=reply.get("whole", ""))
+                verdict.fail(
+                    reply["status"],
+                    reply["message"],
+                    reply.get("cause"),
+                    reply.get("line"),
+                    whole=reply.get("whole", ""),
+                )
                 verdict.output = refused.printed
                 return
             except RunnerGone as gone:
-                verdict.fail(gone.status if gone.status == "timeout" else "import_error", f"while importing the file: {gone}", "dies_at_import")
+                verdict.fail(
+                    gone.status if gone.status == "timeout" else "import_error",
+                    f"while importing the file: {gone}",
+                    "dies_at_import",
+                )
                 return
             seconds = time.perf_counter() - started
             verdict.stages.append({"name": "import", "seconds": round(seconds, 4)})
@@ -227,7 +241,7 @@ class Judge:
         problem, verdict, mode = grade.problem, grade.verdict, grade.backend
         limit = grade.options.call_limit or CALL_LIMIT[mode]
         runner = CaseRunner(problem, process, buffers, limit)
-        again = 0
+        again = undefined = 0
         last_passed: tuple[Case, Values] | None = None
         failed = False
         for number, case in enumerate(problem.cases):
@@ -243,6 +257,9 @@ class Judge:
                 if outcome.status == "passed" and repeat:
                     again += 1
                     outcome = self._once_more(runner, grade, case, values, outcome)
+                if outcome.status == "passed" and outcome.undefined and undefined < 2:
+                    undefined += 1
+                    outcome = self._other_filler(runner, values, outcome)
                 verdict.add_traffic(outcome, values, problem)
                 if outcome.status == "passed":
                     if values.size > 0 and (last_passed is None or values.size >= last_passed[1].size):
@@ -279,8 +296,14 @@ class Judge:
         if grade.backend == "cuda":
             second = self._call(runner, values)
             if second.status != "passed":
-                return replace(second, message=f"right at first, then wrong on the same input: {second.message}", cause="wrong_on_second_call")
-            differing = [i for i, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)) if not _same_bits(a, b)]
+                return replace(
+                    second,
+                    message=f"right at first, then wrong on the same input: {second.message}",
+                    cause="wrong_on_second_call",
+                )
+            differing = [
+                i for i, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)) if not _same_bits(a, b)
+            ]
             if differing:
                 return replace(
                     second, status="nondeterministic", cause="differs_between_runs",
@@ -288,11 +311,22 @@ class Judge:
                 )  # fmt: skip
         fresh = self._call(runner, grade.values(case, 1))
         if fresh.status != "passed":
-            return replace(fresh, message=f"right at first, then wrong on new values in the same buffers: {fresh.message}", cause="wrong_on_second_call")
+            return replace(
+                fresh,
+                message=f"right at first, then wrong on new values in the same buffers: {fresh.message}",
+                cause="wrong_on_second_call",
+            )
         return first
+
+    def _other_filler(self, runner: CaseRunner, values: Values, first: Outcome) -> Outcome:
+        """NaN in a masked-off lane may go unseen, as tl.max ignores it: try another undefined value."""
+        second = self._call(runner, values, filler="huge")
+        return replace(second, cause="load_without_other") if second.status == "wrong_answer" else first
 
     def _right_with_zero_filler(self, runner: CaseRunner, grade: Grade) -> bool:
         failure = grade.verdict.failure
+        if failure is not None and failure.outcome.cause == "load_without_other":
+            return True
         if failure is None or failure.outcome.status not in ("wrong_answer", "not_written") or runner.process.ended:
             return False
         return self._call(runner, failure.values, filler="zero").status == "passed"
@@ -310,12 +344,15 @@ class Judge:
     def _opcheck(self, grade: Grade, process: RunnerProcess, buffers: Buffers, values: Values) -> None:
         _, arguments, _ = layout_of(values, 65536)
         args = [
-            {"value": v} if r is None else {"tensor": r.described()} for v, r in zip(values.args[:-1], arguments[:-1], strict=True)
+            {"value": v} if r is None else {"tensor": r.described()}
+            for v, r in zip(values.args[:-1], arguments[:-1], strict=True)
         ]
         reply = process.ask({"op": "opcheck", "args": args}, 120)
         for test, problem in (reply.get("results") or {}).items():
             if problem is not None and grade.verdict.status == "passed":
-                grade.verdict.fail("wrong_answer", f"torch.library.opcheck, {test}: {problem}", f"opcheck_{test.removeprefix('test_')}")
+                grade.verdict.fail(
+                    "wrong_answer", f"torch.library.opcheck, {test}: {problem}", f"opcheck_{test.removeprefix('test_')}"
+                )
         if grade.backend != "cuda":
             grade.verdict.notes.append("opcheck's fake-tensor and AOT tests need a GPU")
 
@@ -358,7 +395,9 @@ class Judge:
         except RunnerGone:
             return
         with ThreadPoolExecutor(2) as pool:
-            rows = list(pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", [])))
+            rows = list(
+                pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", []))
+            )
         grade.verdict.compile = rows
 
     def _bounds(self, grade: Grade) -> None:
@@ -366,6 +405,7 @@ class Judge:
         buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for c in grade.problem.cases))
         process = None
         until = time.monotonic() + 10
+        undefined = 0
         try:
             process = self.start(grade, "interpreter", buffers)
             runner = CaseRunner(grade.problem, process, buffers, 5)
@@ -379,8 +419,13 @@ class Judge:
                     grade.verdict.out_of_bounds = (case, values, outcome)
                     return
                 if outcome.status == "wrong_answer" or outcome.status == "not_written":
-                    zeros = self._call(runner, values, filler="zero")
-                    if zeros.status == "passed":
+                    if self._call(runner, values, filler="zero").status == "passed":
+                        grade.verdict.filler_failure = (case, values, outcome)
+                        return
+                elif outcome.status == "passed" and outcome.undefined and undefined < 2:
+                    undefined += 1
+                    outcome = self._other_filler(runner, values, outcome)
+                    if outcome.status != "passed":
                         grade.verdict.filler_failure = (case, values, outcome)
                         return
                 if outcome.status in ("crashed", "timeout"):
@@ -434,4 +479,3 @@ def _stage(grade: Grade, name: str, future: Any) -> None:
     seconds = time.perf_counter() - started
     grade.verdict.stages.append({"name": name, "seconds": round(seconds, 4)})
     grade.emit({"event": "stage", "name": name, "state": "done", "seconds": seconds})
-

@@ -5,7 +5,7 @@ A problem file defines one module-level name, `PROBLEM`. The judge imports it; t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -129,16 +129,21 @@ class Problem:
     title: str
     entry: str
     parameters: tuple[str, ...]  # the entry's parameter names, in order
-    reference: Callable[..., Outputs]  # PyTorch, any dtype; given float64 inputs for the truth, the call's dtypes for eager
+    reference: Callable[
+        ..., Outputs
+    ]  # PyTorch, any dtype; given float64 inputs for the truth, the call's dtypes for eager
     cases: tuple[Case, ...]
     work: Callable[..., Work]  # of the call's arguments
     mistakes: tuple[Mistake, ...]
     hints: tuple[str, str, str]  # a nudge, the idea, the line
     call: Literal["forward", "gradient", "operator", "compiled"] = "forward"
     differentiable: tuple[str, ...] = ()
-    mutates: tuple[str, ...] = ()  # parameters the task says to change in place; compared like outputs after the returned ones
-    out_dtype: Callable[..., torch.dtype | tuple[torch.dtype, ...]] | None = None  # None: as the reference's at the call's dtypes
+    mutates: tuple[
+        str, ...
+    ] = ()  # parameters the task says to change in place; compared like outputs after the returned ones
+    out_dtype: Callable[..., torch.dtype | tuple[torch.dtype, ...]] | None = (
+        None  # None: as the reference's at the call's dtypes
+    )
     tolerance: Tolerance = field(default_factory=Tolerance)
     timing: Timing | None = None
     eager: Callable[..., Outputs] | None = None  # PyTorch's best eager call, the baseline; None: the reference
-    fixed: Mapping[str, str] = field(default_factory=dict)  # names the file must keep, with why ("add_kernel": "…")

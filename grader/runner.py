@@ -80,7 +80,7 @@ class Runner:
         args = [self.memory.tensor(a["tensor"]) if "tensor" in a else a["value"] for a in message["args"]]
         if self.watch is not None:
             self.watch.filler, self.watch.noop = message.get("filler", "poison"), bool(message.get("noop"))
-            self.watch.traffic = type(self.watch.traffic)()
+            self.watch.traffic, self.watch.undefined = type(self.watch.traffic)(), 0
         if self.launches is not None:
             self.launches.count = 0
         guards = GuardedAllocations(self.device) if self.guarded else None
@@ -92,7 +92,7 @@ class Runner:
 
                     stack.enter_context(skipping(self.launches))
                 with guards or nullcontext():
-                    returned = self.perform(args, noop=bool(message.get("noop")))
+                    returned = self.perform(args, bool(message.get("noop")))
                 if self.device == "cuda":
                     torch.cuda.synchronize()
         except BaseException as error:
@@ -130,6 +130,7 @@ class Runner:
             traffic = self.watch.traffic
             reply["traffic"] = [traffic.loaded_bytes, traffic.stored_bytes]
             reply["launches"] = traffic.launches
+            reply["undefined"] = self.watch.undefined
         if self.launches is not None:
             reply["launches"] = self.launches.count
         return reply
@@ -139,16 +140,19 @@ class Runner:
         # torch.compile traces through no dispatch mode of ours
         return not (self.mode == "cuda" and self.spec["call"] == "compiled")
 
-    def perform(self, args: list[Any], noop: bool) -> Any:
+    def perform(self, args: list[Any], noop: bool = False, entry: Any = None) -> Any:
+        """One call as the problem's `call` says, of the learner's entry or of another function in its place."""
         call = self.spec["call"]
+        learners = entry is None
+        entry = self.entry if learners else entry
         if call == "forward":
-            return self.entry(*args)
+            return entry(*args)
         if call == "compiled":
-            if self.mode == "cuda" and not noop:
+            if learners and self.mode == "cuda" and not noop:
                 if self.compiled_entry is None:
-                    self.compiled_entry = torch.compile(self.entry, fullgraph=True)
+                    self.compiled_entry = torch.compile(entry, fullgraph=True)
                 return self.compiled_entry(*args)
-            return _inner(self.entry)(*args)
+            return _inner(entry)(*args) if noop else entry(*args)
         *inputs, incoming = args
         names = self.spec["parameters"][: len(inputs)]
         inputs = [
@@ -156,7 +160,7 @@ class Runner:
             for name, value in zip(names, inputs, strict=True)
         ]
         wanted = [v for n, v in zip(names, inputs, strict=True) if n in self.spec["differentiable"]]
-        out = self.entry(*inputs)
+        out = entry(*inputs)
         if not out.requires_grad:
             raise errors.NoGradient(
                 f"{self.spec['entry']} returned a tensor without a grad_fn: PyTorch has no gradient for it"

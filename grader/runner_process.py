@@ -42,7 +42,8 @@ class SharedMemory:
 class PrintedOutput:
     """What the learner's process printed: the first and the last part of it."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, folder: Path) -> None:
+        self.folder = folder
         self.head, self.tail, self.total = bytearray(), bytearray(), 0
         self.thread = threading.Thread(target=self._drain, args=(fd,), daemon=True)
         self.thread.start()
@@ -60,12 +61,17 @@ class PrintedOutput:
         cut = self.total > len(self.head) + len(self.tail)
         middle = b"\n[... cut ...]\n" if cut else b""
         whole = bytes(self.head + middle + self.tail).decode("utf-8", "replace")
-        return {"text": whole, "bytes": self.total, "truncated": cut}
+        return {"text": whole.replace(f"{self.folder}/", ""), "bytes": self.total, "truncated": cut}
 
 
 class RunnerProcess:
     def __init__(
-        self, warm: Warm, spec: dict[str, Any], source: bytes, memory: SharedMemory | None, cancelled: Callable[[], bool]
+        self,
+        warm: Warm,
+        spec: dict[str, Any],
+        source: bytes,
+        memory: SharedMemory | None,
+        cancelled: Callable[[], bool],
     ) -> None:
         self.warm, self.cancelled = warm, cancelled
         self.scratch = Path(tempfile.mkdtemp(prefix="triton-prep-"))
@@ -76,7 +82,10 @@ class RunnerProcess:
         self.memory_mb = int(spec["memory_mb"])
         try:
             self.pid = warm.spawn(
-                {**spec, "file": str(file), "scratch": str(self.scratch)}, theirs, write_end, memory.fd if memory else None
+                {**spec, "file": str(file), "scratch": str(self.scratch)},
+                theirs,
+                write_end,
+                memory.fd if memory else None,
             )
         except BaseException:
             ours.close()
@@ -87,7 +96,7 @@ class RunnerProcess:
             theirs.close()
             os.close(write_end)
         self.channel = Channel(ours)
-        self.printed = PrintedOutput(read_end)
+        self.printed = PrintedOutput(read_end, self.scratch)
         self.ended = False
 
     def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
@@ -117,7 +126,9 @@ class RunnerProcess:
         status = self.end()
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
             name = signal.Signals(os.WTERMSIG(status)).name
-            return RunnerGone("crashed", f"the process died of {name}: memory outside its buffers was touched, or it aborted")
+            return RunnerGone(
+                "crashed", f"the process died of {name}: memory outside its buffers was touched, or it aborted"
+            )
         if how == "closed" and os.WIFEXITED(status):
             return RunnerGone("crashed", f"the process ended by itself (exit code {os.WEXITSTATUS(status)})")
         return RunnerGone("crashed", f"the process was lost ({how})")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.catalog import UnknownExercise, find
-from grader.failures import Cancelled, Unavailable
+from grader.failures import BadSubmission, Cancelled, Unavailable
 
 MOST_SOURCE = 1 << 20  # bytes of a submission
 PR_SET_DUMPABLE = 4
@@ -56,7 +56,9 @@ def _read(requests: queue.Queue[dict[str, Any] | None], server: Server) -> None:
         try:
             request = json.loads(line)
         except ValueError:
-            server.emit({"event": "failed", "id": None, "kind": "usage", "message": "a request must be one JSON object a line"})
+            server.emit(
+                {"event": "failed", "id": None, "kind": "usage", "message": "a request must be one JSON object a line"}
+            )
             continue
         if request.get("op") == "cancel":
             server.cancelled.add(request.get("id"))
@@ -92,7 +94,7 @@ class Server:
             return
         import numpy  # noqa: F401
 
-        import grader.judge  # noqa: F401  before the fork: the runners share it
+        import grader.judge
         import grader.runner  # noqa: F401
         from grader.warm import Warm
 
@@ -144,11 +146,17 @@ class Server:
             emit({"event": "failed", "kind": "cancelled", "message": "cancelled"})
         except Unavailable as error:
             emit({"event": "failed", "kind": "infrastructure", "message": str(error)})
-        except (BadRequest, UnknownExercise) as error:
+        except (BadRequest, BadSubmission, UnknownExercise) as error:
             emit({"event": "failed", "kind": "usage", "message": str(error)})
         except Exception as error:  # the judge must outlive any one grade
             traceback.print_exc()
-            emit({"event": "failed", "kind": "infrastructure", "message": f"the grader failed: {type(error).__name__}: {error}"})
+            emit(
+                {
+                    "event": "failed",
+                    "kind": "infrastructure",
+                    "message": f"the grader failed: {type(error).__name__}: {error}",
+                }
+            )
 
     def _grade(self, request: dict[str, Any], emit: Any) -> None:
         from grader.judge import Submission

@@ -23,7 +23,10 @@ def unmasked_access(source: str) -> tuple[str, int] | None:
     calls = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "tl"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "tl"
     ]
     for node in sorted(calls, key=lambda n: n.lineno):
         assert isinstance(node.func, ast.Attribute)

@@ -57,9 +57,19 @@ class Watch:
     learner_file: str
     filler: str = "poison"
     noop: bool = False
+    undefined: int = 0  # lanes that a load without `other` left undefined
     traffic: Traffic = field(default_factory=Traffic)
     extents: dict[int, Extent] = field(default_factory=dict)
-    kernels: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Tuning:
+    """Whether an autotuner is trying a configuration: such launches are not part of a call's traffic."""
+
+    active: bool = False
+
+
+TUNING = Tuning()
 
 
 def version() -> str:
@@ -93,6 +103,7 @@ def watch_interpreter(learner_file: str) -> Watch:
     """
     from triton.runtime import interpreter
 
+    _mend_index()
     watch = Watch(learner_file)
     builder_class = interpreter.InterpreterBuilder
     make_handle = interpreter.TensorHandle
@@ -127,6 +138,11 @@ def watch_interpreter(learner_file: str) -> Watch:
     ).split():
         keep_origin(name)
 
+    def count_bytes(loaded: int, stored: int) -> None:
+        if not TUNING.active:
+            watch.traffic.loaded_bytes += loaded
+            watch.traffic.stored_bytes += stored
+
     def check(self: Any, access: str, ptrs: Any, mask: Any, masked: bool) -> int:
         """Raise OutOfBounds for the first active lane outside its tensor; return how many lanes are active."""
         addresses = np.asarray(ptrs.data)
@@ -138,7 +154,9 @@ def watch_interpreter(learner_file: str) -> Watch:
         if extent is None:
             return count  # a pointer made from an integer: nothing is known about it
         size = extent.itemsize
-        outside = active & ((addresses < np.uint64(extent.low)) | (addresses + np.uint64(size) > np.uint64(extent.high)))
+        outside = active & (
+            (addresses < np.uint64(extent.low)) | (addresses + np.uint64(size) > np.uint64(extent.high))
+        )
         if outside.any():
             first = int(addresses[outside].flat[0]) if addresses.ndim else int(addresses)
             raise OutOfBounds(
@@ -173,16 +191,18 @@ def watch_interpreter(learner_file: str) -> Watch:
         count = check(self, "load", ptrs, mask, not unmasked)
         element = ptrs.get_element_ty()
         dtype = interpreter._get_np_dtype(element)
-        watch.traffic.loaded_bytes += count * np.dtype(dtype).itemsize
-        if other is None and watch.filler == "poison" and count < ptrs.data.size:
-            other = make_handle(_poison(ptrs.data.shape, dtype), element)
+        count_bytes(count * np.dtype(dtype).itemsize, 0)
+        if other is None:
+            watch.undefined += ptrs.data.size - count
+        if other is None and watch.filler != "zero" and count < ptrs.data.size:
+            other = make_handle(_filler(ptrs.data.shape, np.dtype(dtype), watch.filler), element)
         return masked_load(self, ptrs, mask, other, *rest)
 
     def store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
         if isinstance(mask, np.ndarray):
             mask = make_handle(mask, interpreter.tl.int1)
         count = check(self, "store", ptrs, mask, not unmasked)
-        watch.traffic.stored_bytes += count * np.dtype(interpreter._get_np_dtype(ptrs.get_element_ty())).itemsize
+        count_bytes(0, count * np.dtype(interpreter._get_np_dtype(ptrs.get_element_ty())).itemsize)
         return masked_store(self, ptrs, value, mask, *rest)
 
     builder_class.create_masked_load, builder_class.create_masked_store = load, store
@@ -192,8 +212,7 @@ def watch_interpreter(learner_file: str) -> Watch:
     def atomic_rmw(self: Any, op: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
         count = check(self, "atomic", ptr, mask, not bool(np.asarray(mask.data).all()))
         size = count * np.dtype(interpreter._get_np_dtype(ptr.get_element_ty())).itemsize
-        watch.traffic.loaded_bytes += size
-        watch.traffic.stored_bytes += size
+        count_bytes(size, size)
         return atomic(self, op, ptr, value, mask, *rest)
 
     builder_class.create_atomic_rmw = atomic_rmw
@@ -201,8 +220,8 @@ def watch_interpreter(learner_file: str) -> Watch:
     launch = interpreter.GridExecutor.__call__
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        watch.traffic.launches += 1
-        watch.kernels.append(self.fn.__name__)
+        if not TUNING.active:
+            watch.traffic.launches += 1
         if watch.noop:
             return None
         # two arguments may start at one address (an in-place call): the wider extent holds for both
@@ -223,10 +242,35 @@ def watch_interpreter(learner_file: str) -> Watch:
     return watch
 
 
-def _poison(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    out = np.empty(shape, dtype=dtype)
-    out.view(np.uint8 if out.ndim else dtype).fill(0xFF) if out.ndim else out.fill(-1)
-    return out
+def _mend_index() -> None:
+    """Triton 3.6 turns one-element arrays into numbers in a way that NumPy 2.4 no longer takes: `range(0, n, BLOCK)` failed."""
+    from triton.runtime import interpreter
+
+    original = interpreter._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+
+    interpreter._patch_lang_tensor = patched
+
+
+def preload_driver(cache: str) -> None:
+    """Build and load Triton's driver module now: runners forked later inherit it. Makes no CUDA context."""
+    import os
+
+    os.environ["TRITON_CACHE_DIR"] = cache
+    from triton.backends.nvidia.driver import CudaUtils
+
+    CudaUtils()
+
+
+def _filler(shape: tuple[int, ...], dtype: np.dtype, kind: str) -> np.ndarray:
+    """`poison`: NaN, or all bits set. `huge`: the largest value, for what ignores NaN, as a maximum does."""
+    if kind == "huge" and dtype.kind in "fiu":
+        return np.full(shape, np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max, dtype=dtype)
+    raw = np.full(int(np.prod(shape)) * dtype.itemsize, 0xFF, dtype=np.uint8)
+    return raw.view(dtype).reshape(shape)
 
 
 def use_own_benchmark(runs: int, every_key: bool = True) -> None:
@@ -246,8 +290,12 @@ def use_own_benchmark(runs: int, every_key: bool = True) -> None:
         order = float(self.configs.index(config)) if config in self.configs else 0.0
 
         def stand_in(kernel_call: Callable[[], Any], quantiles: Any = None, **_: Any) -> list[float]:
-            for _ in range(runs if first_time else 0):
-                kernel_call()
+            TUNING.active = True
+            try:
+                for _ in range(runs if first_time else 0):
+                    kernel_call()
+            finally:
+                TUNING.active = False
             return [1.0 + order] * 3
 
         self.__dict__["do_bench"] = stand_in
@@ -347,7 +395,8 @@ def _check_grid(kernel: Any, grid: Any, args: Any, kwargs: Any) -> None:
         for parameter in kernel.params:
             if parameter.has_default and parameter.name not in bound:
                 bound[parameter.name] = parameter.default
-        grid = grid({**bound, **kwargs})
+        bound.update({name: value for name, value in kwargs.items() if name in kernel.arg_names})
+        grid = grid(bound)
     if not isinstance(grid, (tuple, list)):
         raise TypeError(f"the grid must be a tuple of up to three numbers, not {type(grid).__name__}: write ({grid},)")
 

@@ -62,7 +62,11 @@ class Verdict:
 
     def add_traffic(self, outcome: Outcome, values: Values, problem: Problem) -> None:
         """Keep the counted bytes of the largest case, beside the least the task needs."""
-        if outcome.traffic is None or values.size <= self._traffic_size or outcome.status not in ("passed", "wrong_answer"):
+        if (
+            outcome.traffic is None
+            or values.size <= self._traffic_size
+            or outcome.status not in ("passed", "wrong_answer")
+        ):
             return
         args = values.args[:-1] if problem.call in ("gradient", "operator") else values.args
         try:
@@ -110,9 +114,12 @@ def case_row(case: Case, outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "max_error": _number(comparison.max_error) if comparison and finite else None,
         "tolerance": _number(comparison.tolerance) if comparison else None,
-        "first_bad_index": list(comparison.first_bad_index) if comparison and comparison.first_bad_index else _index(outcome),
+        "first_bad_index": list(comparison.first_bad_index)
+        if comparison and comparison.first_bad_index
+        else _index(outcome),
         "program_id": list(outcome.program_id) if outcome.program_id else None,
         "message": outcome.message,
+        "seconds": round(outcome.seconds, 4) if outcome.seconds is not None else None,
     }
 
 

@@ -18,6 +18,7 @@ from grader.protocol import Lost, receive_with_fds, send_with_fds
 
 PR_SET_PDEATHSIG = 1
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+IDLE = 1.0  # seconds without a request after which slow imports are done ahead
 
 
 class Warm:
@@ -76,21 +77,27 @@ def _serve(mode: str, sock: socket.socket) -> None:
     _close_inherited({sock.fileno(), 2})
     os.environ["TRITON_INTERPRET"] = "1" if mode == "interpreter" else "0"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    import triton  # noqa: F401
-    import triton.language  # noqa: F401
+    import triton
+    import triton.language
 
     if mode == "interpreter":
-        import triton.runtime.interpreter  # noqa: F401
+        import triton.runtime.interpreter
     else:
-        import triton.backends.nvidia.compiler  # noqa: F401
+        import triton.backends.nvidia.compiler
         import triton.compiler  # noqa: F401
-    import grader.runner
 
+    if mode == "cuda":
+        _preload_driver()
     ended: dict[int, int] = {}
+    sock.settimeout(IDLE)
     while True:
         try:
             message, fds = receive_with_fds(sock)
-        except Lost:
+        except TimeoutError:
+            sock.settimeout(None)
+            _import_for_operators()
+            continue
+        except (Lost, OSError):
             return
         if message["op"] == "spawn":
             sys.stdout.flush()
@@ -120,6 +127,23 @@ def _serve(mode: str, sock: socket.socket) -> None:
                 with contextlib.suppress(ChildProcessError):
                     ended[pid] = os.waitpid(pid, 0)[1]
             send_with_fds(sock, {"status": ended.pop(pid, 0)}, [])
+
+
+def _preload_driver() -> None:
+    import tempfile
+
+    from grader.triton_adapter import preload_driver
+
+    with tempfile.TemporaryDirectory(prefix="triton-prep-") as folder, contextlib.suppress(Exception):
+        preload_driver(folder)  # without it every runner builds it anew: slower, not wrong
+
+
+def _import_for_operators() -> None:
+    """What `from torch.library import triton_op` pulls in costs seconds: import it while nobody waits."""
+    with contextlib.suppress(ImportError):
+        import torch._higher_order_ops.triton_kernel_wrap
+        import torch._library.triton
+        import torch.testing._internal.optests  # noqa: F401
 
 
 def _close_inherited(keep: set[int]) -> None:

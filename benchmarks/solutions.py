@@ -1,0 +1,128 @@
+"""Grade every reference solution here and write what was measured: JSON, and a table in Markdown.
+
+    python benchmarks/solutions.py [--out DIR] [--backend auto|cuda|interpreter] [EXERCISE…]
+
+Needs only what the grader needs. Exits with 1 when a solution does not pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from grader.catalog import exercises  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("exercises", nargs="*")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--backend", default="auto")
+    options = parser.parse_args()
+    chosen = [e for e in exercises() if not options.exercises or e.slug in options.exercises]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "grader", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert server.stdin is not None and server.stdout is not None
+    ready = json.loads(server.stdout.readline())
+    verdicts = []
+    for files in chosen:
+        started = time.perf_counter()
+        request = {
+            "op": "grade",
+            "id": files.slug,
+            "exercise": files.slug,
+            "file": str(files.solution),
+            "backend": options.backend,
+        }
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        verdict = _verdict(server)
+        verdict["wall_seconds"] = round(time.perf_counter() - started, 2)
+        verdicts.append(verdict)
+        diagnosis = verdict.get("diagnosis") or {}
+        print(f"{files.slug:20} {verdict['status']:14} {verdict['wall_seconds']:6.1f} s  {_short(verdict)}", flush=True)
+        if verdict["status"] != "passed":
+            failing = [c for c in verdict.get("cases", []) if c["status"] not in ("passed", "skipped", "not_run")]
+            print(
+                "   ",
+                diagnosis.get("cause"),
+                diagnosis.get("message"),
+                failing[:2],
+                (verdict.get("output") or {}).get("text", "")[-800:],
+            )
+        for note in verdict.get("notes", []):
+            print("    note:", note)
+    server.stdin.close()
+    server.wait(30)
+    options.out.mkdir(parents=True, exist_ok=True)
+    device = ready["device"].lower().replace(" ", "-")
+    stem = options.out / f"solutions-{device}"
+    stem.with_suffix(".json").write_text(json.dumps(verdicts, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table(ready, verdicts))
+    return 0 if all(v["status"] == "passed" for v in verdicts) else 1
+
+
+def _verdict(server: Any) -> dict[str, Any]:
+    for line in server.stdout:
+        event = json.loads(line)
+        if event["event"] == "verdict":
+            return event["verdict"]
+        if event["event"] == "failed":
+            return {
+                "status": "infrastructure_error",
+                "diagnosis": {"message": event["message"]},
+                "exercise": event["id"],
+            }
+    return {"status": "infrastructure_error", "diagnosis": {"message": "the grader ended"}}
+
+
+def _short(verdict: dict[str, Any]) -> str:
+    timing = verdict.get("timing")
+    if not timing:
+        return ""
+    return f"{timing['median_us']:.1f} µs, {timing['percent_of_limit']} % of the limit, {timing['rank']}"
+
+
+def table(ready: dict[str, Any], verdicts: list[dict[str, Any]]) -> str:
+    versions = ready["versions"]
+    lines = [
+        "# Reference solutions",
+        "",
+        f"{ready['device']}, torch {versions['torch']}, triton {versions['triton']}, Python {versions['python']}, {datetime.date.today()}.",
+        "Medians in µs, cold L2, candidates interleaved in one run. The limit is measured in the same run: copy bandwidth, or",
+        "an 8192³ matmul of the same dtype. Written by `python benchmarks/solutions.py`.",
+        "",
+        "| exercise | status | timed at | median | p20–p80 | eager | torch.compile | GB/s | TFLOP/s | % of limit | rank | verdict in s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for v in verdicts:
+        t = v.get("timing")
+        cells = [v.get("exercise", ""), v["status"]]
+        if t:
+            cells += [
+                t["case"], f"{t['median_us']:.1f}", f"{t['p20_us']:.1f}–{t['p80_us']:.1f}", _number(t["eager_us"]),
+                _number(t["compiled_us"]), f"{t['gb_per_s']:.0f}", f"{t['tflop_per_s']:.1f}",
+                f"{t['percent_of_limit']:.0f} ({t['limit']})", t["rank"],
+            ]  # fmt: skip
+        else:
+            cells += ["–"] * 9
+        lines.append("| " + " | ".join([*cells, f"{v.get('wall_seconds', 0):.1f}"]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
