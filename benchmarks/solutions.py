@@ -95,15 +95,17 @@ def _short(verdict: dict[str, Any]) -> str:
 
 def table(ready: dict[str, Any], verdicts: list[dict[str, Any]]) -> str:
     versions = ready["versions"]
+    where = f"{ready['device']}, torch {versions['torch']}, triton {versions['triton']}, Python {versions['python']}"
+    columns = "exercise, status, timed at, median, p20–p80, eager, compiled, GB/s, TFLOP/s, % of limit, rank, s"
     lines = [
         "# Reference solutions",
         "",
-        f"{ready['device']}, torch {versions['torch']}, triton {versions['triton']}, Python {versions['python']}, {datetime.date.today()}.",
-        "Medians in µs, cold L2, candidates interleaved in one run. The limit is measured in the same run: copy bandwidth, or",
-        "an 8192³ matmul of the same dtype. Written by `python benchmarks/solutions.py`.",
+        f"{where}, {datetime.date.today()}. Written by `python benchmarks/solutions.py`.",
+        "Medians in µs, cold L2, candidates interleaved in one run. The limit is measured in the same run: copy",
+        "bandwidth, or an 8192³ matmul of the same dtype.",
         "",
-        "| exercise | status | timed at | median | p20–p80 | eager | torch.compile | GB/s | TFLOP/s | % of limit | rank | verdict in s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| " + " | ".join(columns.split(", ")) + " |",
+        "|---" * len(columns.split(", ")) + "|",
     ]
     for v in verdicts:
         t = v.get("timing")

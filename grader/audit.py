@@ -9,8 +9,9 @@ import torch
 from grader.catalog import ExerciseFiles
 from grader.compare import Expected, compare
 from grader.expectation import Values, draw
+from grader.grade import Options, Submission
 from grader.guards import INTEGER_POISON
-from grader.judge import Judge, Options, Submission
+from grader.judge import Judge
 from grader.problem import Case, Problem
 
 Row = dict[str, Any]
@@ -136,7 +137,7 @@ def _stated(problem: Problem) -> Row:
     missing = []
     if len(problem.mistakes) < 2:
         missing.append("at least two mistakes")
-    if len(set(case.name for case in problem.cases)) != len(problem.cases):
+    if len({case.name for case in problem.cases}) != len(problem.cases):
         missing.append("case names that differ")
     if len(problem.hints) != 3:
         missing.append("three hints")

@@ -1,4 +1,4 @@
-"""Is an output right? Error against a float64 reference, in units of what the dtype can hold and PyTorch itself reaches."""
+"""Is an output right? Error against a float64 reference, in units of the dtype and of PyTorch's own error."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from grader.problem import Mistake, Problem
 from grader.source import line_of_pattern, unmasked_access
 
 if TYPE_CHECKING:
-    from grader.judge import Grade
+    from grader.grade import Grade
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _by_signs(values: Values, outcome: Outcome) -> Diagnosis:
         if out.ndim >= 1 and bool(nan.reshape(-1, out.shape[-1] if out.ndim > 1 else out.numel()).all(dim=1).any()):
             return _general(
                 "row_of_nan",
-                f"{detail}. A whole row is NaN: -inf minus -inf, 0/0, or a value that was never set (a masked-off lane).",
+                f"{detail}. A whole row is NaN: -inf minus -inf, 0/0, or a lane that was masked off.",
             )
         if bool(nan.any()):
             return _general("some_nan", f"{detail}. Some elements are NaN where the answer is a number.")

@@ -25,7 +25,7 @@ def first_line(error: BaseException) -> str:
 
 def described(error: BaseException, path: Path, stage: str, module: Any = None) -> dict[str, Any]:
     """The message for an exception raised while importing (`stage` "import") or calling the learner's file."""
-    from grader.triton_adapter import OutOfBounds
+    from grader.watch import OutOfBounds
 
     chain = _chain(error)
     for link in chain:

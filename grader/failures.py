@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Unavailable(Exception):
     """The machine lacks what was asked for: exit code 3."""
@@ -21,3 +23,11 @@ class RunnerGone(Exception):
 
 class BadSubmission(Exception):
     """What was asked cannot be shown for this file: the text says where and why."""
+
+
+class Refused(Exception):
+    """The learner's file could not be imported."""
+
+    def __init__(self, reply: dict[str, Any], printed: dict[str, Any]) -> None:
+        self.reply, self.printed = reply, printed
+        super().__init__(reply.get("message"))

@@ -6,8 +6,9 @@ from typing import Any
 
 from grader import offline
 from grader.case_runner import Buffers, CaseRunner, layout_of
-from grader.failures import BadSubmission, RunnerGone, Unavailable
-from grader.judge import CALL_LIMIT, Grade, Judge, Options, Refused, Submission
+from grader.failures import BadSubmission, Refused, RunnerGone, Unavailable
+from grader.grade import CALL_LIMIT, Grade, Options, Submission
+from grader.judge import Judge
 from grader.verdict import Verdict
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn")

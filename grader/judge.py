@@ -3,86 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import platform
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from grader import diagnose, offline, stub_check
+from grader import diagnose, stub_check
+from grader.beside import bounds, compile_offline, compiled_rows, device_target
 from grader.case_runner import Buffers, CaseRunner, Outcome, layout_of
 from grader.catalog import ExerciseFiles
-from grader.expectation import Values, draw
-from grader.failures import RunnerGone, Unavailable
+from grader.expectation import Values
+from grader.failures import Refused, RunnerGone, Unavailable
+from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Emit, Grade, Options, Submission, load_problem, versions
 from grader.problem import Case, Problem
 from grader.protocol import Lost
 from grader.runner_process import RunnerProcess
 from grader.verdict import Verdict, case_row
 from grader.warm import Warm
-
-IMPORT_LIMIT = 30.0  # seconds
-CALL_LIMIT = {"interpreter": 20.0, "cuda": 60.0, "offline": 60.0}
-MEMORY_MB = {"interpreter": 4096, "offline": 4096, "cuda": 16384}
-Emit = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Submission:
-    """One file to grade."""
-
-    exercise: ExerciseFiles
-    file: str  # as the learner named it
-    source: bytes
-
-
-@dataclass
-class Options:
-    backend: str = "auto"
-    target: str = "sm_90"
-    time: bool | None = None
-    sanitize: bool = False
-    seed: int = 0
-    keep_going: bool = False
-    call_limit: float | None = None  # seconds; None: the backend's
-
-
-@dataclass
-class Grade:
-    """One grade under way."""
-
-    submission: Submission
-    problem: Problem
-    options: Options
-    backend: str
-    emit: Emit
-    cancelled: Callable[[], bool]
-    verdict: Verdict
-    drawn: dict[tuple[str, int], Values] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def values(self, case: Case, drawing: int = 0) -> Values:
-        with self.lock:
-            key = (case.name, drawing)
-            if key not in self.drawn:
-                self.drawn[key] = draw(self.problem, case, self.options.seed, drawing)
-            return self.drawn[key]
-
-
-def load_problem(files: ExerciseFiles) -> Problem:
-    """Import an exercise's problem.py. Raises ValueError naming the file when it defines no Problem."""
-    spec = importlib.util.spec_from_file_location(f"problem_{files.slug}", files.problem)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    problem = getattr(module, "PROBLEM", None)
-    if not isinstance(problem, Problem) or problem.slug != files.slug:
-        raise ValueError(f"{files.problem}: PROBLEM must be a Problem whose slug is {files.slug!r}")
-    return problem
 
 
 class Judge:
@@ -143,10 +83,16 @@ class Judge:
         with ThreadPoolExecutor(2) as beside:
             other = None
             if grade.backend == "interpreter":
-                other = beside.submit(self._compile_offline, grade)
+                other = beside.submit(compile_offline, self, grade)
             else:
-                other = beside.submit(self._bounds, grade)
-            self._run_cases(grade)
+                other = beside.submit(bounds, self, grade)
+            try:
+                self._run_cases(grade)
+            except BaseException:
+                grade.over.set()
+                raise
+            if grade.verdict.status in ("timeout", "crashed", "import_error"):
+                grade.over.set()
             _stage(grade, "offline compile" if grade.backend == "interpreter" else "bounds", other)
         verdict = grade.verdict
         if verdict.status == "passed" and grade.backend == "cuda":
@@ -172,14 +118,16 @@ class Judge:
         spec = {
             "file": grade.submission.file,
             "entry": problem.entry,
-            "parameters": list(problem.parameters[: _inputs(problem)]),
+            "parameters": list(problem.parameters[: len(problem.parameters)]),
             "call": problem.call,
             "differentiable": list(problem.differentiable),
             "target": grade.options.target,
             "memory_mb": MEMORY_MB[mode],
+            "fixed": dict(problem.fixed),
             **extra,
         }
-        process = RunnerProcess(self.warm[mode], spec, grade.submission.source, buffers.shared, grade.cancelled)
+        cancelled = grade.cancelled if mode == grade.backend else lambda: grade.cancelled() or grade.over.is_set()
+        process = RunnerProcess(self.warm[mode], spec, grade.submission.source, buffers.shared, cancelled)
         try:
             if buffers.shared is None:
                 process.ask(buffers.handle(), IMPORT_LIMIT)
@@ -230,7 +178,7 @@ class Judge:
             verdict.stages.append({"name": "run", "seconds": round(seconds, 4)})
             grade.emit({"event": "stage", "name": "run", "state": "done", "seconds": seconds})
             if mode == "cuda" and verdict.status not in ("crashed", "timeout", "runtime_error"):
-                self._compiled_rows(grade, process, _device_target())
+                compiled_rows(grade, process, device_target())
         finally:
             if process is not None:
                 process.end()
@@ -252,14 +200,14 @@ class Judge:
                 verdict.notes.append(f"case {case.name!r} needs a GPU: {case.needs_gpu}")
             else:
                 values = grade.values(case)
-                outcome = self._call(runner, values)
+                outcome = self.call(runner, values)
                 repeat = mode == "cuda" or (again < 2 and values.size > 0)
                 if outcome.status == "passed" and repeat:
                     again += 1
                     outcome = self._once_more(runner, grade, case, values, outcome)
                 if outcome.status == "passed" and outcome.undefined and undefined < 2:
                     undefined += 1
-                    outcome = self._other_filler(runner, values, outcome)
+                    outcome = self.other_filler(runner, values, outcome)
                 verdict.add_traffic(outcome, values, problem)
                 if outcome.status == "passed":
                     if values.size > 0 and (last_passed is None or values.size >= last_passed[1].size):
@@ -285,16 +233,16 @@ class Judge:
         if problem.call == "operator":
             self._opcheck(grade, process, buffers, last_passed[1])
 
-    def _call(self, runner: CaseRunner, values: Values, **how: Any) -> Outcome:
+    def call(self, runner: CaseRunner, values: Values, **how: Any) -> Outcome:
         try:
             return runner.run(values, **how)
         except RunnerGone as gone:
             return Outcome(gone.status, str(gone), cause=gone.status)
 
     def _once_more(self, runner: CaseRunner, grade: Grade, case: Case, values: Values, first: Outcome) -> Outcome:
-        """On a GPU the same bits again from the same values; on either backend, right on new values in the same buffers."""
+        """On a GPU the same bits from the same values; on either backend, right on new values in the same buffers."""
         if grade.backend == "cuda":
-            second = self._call(runner, values)
+            second = self.call(runner, values)
             if second.status != "passed":
                 return replace(
                     second,
@@ -307,9 +255,9 @@ class Judge:
             if differing:
                 return replace(
                     second, status="nondeterministic", cause="differs_between_runs",
-                    message="two runs on the same input differ: programs race for the same element, or float atomics add in another order",
+                    message="two runs on the same input differ: programs race, or float atomics add in another order",
                 )  # fmt: skip
-        fresh = self._call(runner, grade.values(case, 1))
+        fresh = self.call(runner, grade.values(case, 1))
         if fresh.status != "passed":
             return replace(
                 fresh,
@@ -318,9 +266,9 @@ class Judge:
             )
         return first
 
-    def _other_filler(self, runner: CaseRunner, values: Values, first: Outcome) -> Outcome:
+    def other_filler(self, runner: CaseRunner, values: Values, first: Outcome) -> Outcome:
         """NaN in a masked-off lane may go unseen, as tl.max ignores it: try another undefined value."""
-        second = self._call(runner, values, filler="huge")
+        second = self.call(runner, values, filler="huge")
         return replace(second, cause="load_without_other") if second.status == "wrong_answer" else first
 
     def _right_with_zero_filler(self, runner: CaseRunner, grade: Grade) -> bool:
@@ -329,15 +277,15 @@ class Judge:
             return True
         if failure is None or failure.outcome.status not in ("wrong_answer", "not_written") or runner.process.ended:
             return False
-        return self._call(runner, failure.values, filler="zero").status == "passed"
+        return self.call(runner, failure.values, filler="zero").status == "passed"
 
     def _must_matter(self, grade: Grade, runner: CaseRunner, passed: tuple[Case, Values]) -> None:
         """Run again with the learner's kernels replaced by no-ops: the answer must be gone."""
-        outcome = self._call(runner, passed[1], noop=True)
+        outcome = self.call(runner, passed[1], noop=True)
         if outcome.status == "passed":
             grade.verdict.fail(
                 "not_triton",
-                "the answer is right without the kernels: it is computed by something else (PyTorch, or a copy of an input)",
+                "the answer is right without the kernels: something else computes it (PyTorch, or a copy of an input)",
                 "kernel_does_not_matter",
             )
 
@@ -356,95 +304,6 @@ class Judge:
         if grade.backend != "cuda":
             grade.verdict.notes.append("opcheck's fake-tensor and AOT tests need a GPU")
 
-    # -- beside the values ---------------------------------------------------------------------------------------
-
-    def _compile_offline(self, grade: Grade) -> None:
-        """Compile one case of each dtype for the target; what the compiler refuses is a compile error."""
-        cases: dict[tuple[str, ...], tuple[tuple[bool, int], Case]] = {}
-        for case in grade.problem.cases:
-            values = grade.values(case)
-            tensors = [a for a in values.args if isinstance(a, torch.Tensor)]
-            dtypes = tuple(str(t.dtype) for t in tensors)
-            # sizes that are multiples of 16 show whether loads vectorise
-            rank = (all(n % 16 == 0 for t in tensors for n in t.shape), values.size)
-            if case.offline and values.size and (dtypes not in cases or rank > cases[dtypes][0]):
-                cases[dtypes] = (rank, case)
-        if "offline" not in self.warm or not cases:
-            return
-        buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for _, c in cases.values()))
-        process = None
-        try:
-            process = self.start(grade, "offline", buffers)
-            runner = CaseRunner(grade.problem, process, buffers, CALL_LIMIT["offline"])
-            for _, case in cases.values():
-                outcome = self._call(runner, grade.values(case), noop=True)
-                if outcome.status in ("compile_error", "runtime_error"):
-                    grade.verdict.refused = (case, outcome)
-                    return
-            self._compiled_rows(grade, process, grade.options.target)
-        except (Refused, RunnerGone):
-            return  # the run of the values says what is wrong with the file
-        finally:
-            if process is not None:
-                process.end()
-            buffers.close()
-
-    def _compiled_rows(self, grade: Grade, process: RunnerProcess, target: str) -> None:
-        try:
-            reply = process.ask({"op": "compiled"}, 30)
-        except RunnerGone:
-            return
-        with ThreadPoolExecutor(2) as pool:
-            rows = list(
-                pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", []))
-            )
-        grade.verdict.compile = rows
-
-    def _bounds(self, grade: Grade) -> None:
-        """On a GPU a read past the end may hit valid memory: the interpreter's exact check looks at the small cases."""
-        buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for c in grade.problem.cases))
-        process = None
-        until = time.monotonic() + 10
-        undefined = 0
-        try:
-            process = self.start(grade, "interpreter", buffers)
-            runner = CaseRunner(grade.problem, process, buffers, 5)
-            for case in grade.problem.cases:
-                if case.needs_gpu or time.monotonic() > until:
-                    continue
-                values = grade.values(case)
-                outcome = self._call(runner, values)
-                grade.verdict.add_traffic(outcome, values, grade.problem)
-                if outcome.status == "out_of_bounds":
-                    grade.verdict.out_of_bounds = (case, values, outcome)
-                    return
-                if outcome.status == "wrong_answer" or outcome.status == "not_written":
-                    if self._call(runner, values, filler="zero").status == "passed":
-                        grade.verdict.filler_failure = (case, values, outcome)
-                        return
-                elif outcome.status == "passed" and outcome.undefined and undefined < 2:
-                    undefined += 1
-                    outcome = self._other_filler(runner, values, outcome)
-                    if outcome.status != "passed":
-                        grade.verdict.filler_failure = (case, values, outcome)
-                        return
-                if outcome.status in ("crashed", "timeout"):
-                    return
-        except (Refused, RunnerGone):
-            return
-        finally:
-            if process is not None:
-                process.end()
-            buffers.close()
-
-
-class Refused(Exception):
-    """The learner's file could not be imported."""
-
-    def __init__(self, reply: dict[str, Any], printed: dict[str, Any]) -> None:
-        self.reply, self.printed = reply, printed
-        super().__init__(reply.get("message"))
-
 
 MISSING = {
     "cuda": "PyTorch sees no CUDA device; use --backend interpreter",
@@ -452,24 +311,8 @@ MISSING = {
 }
 
 
-def versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {"torch": torch.__version__, "triton": version("triton"), "python": platform.python_version()}
-
-
-def _inputs(problem: Problem) -> int:
-    """How many parameters the entry has: an incoming gradient is the runner's, not the entry's."""
-    return len(problem.parameters)
-
-
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
-
-
-def _device_target() -> str:
-    major, minor = torch.cuda.get_device_capability()
-    return f"sm_{major}{minor}"
 
 
 def _stage(grade: Grade, name: str, future: Any) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from grader.case_runner import Buffers
 from grader.expectation import seed_of
-from grader.failures import RunnerGone
+from grader.failures import Refused, RunnerGone
 
 if TYPE_CHECKING:
-    from grader.judge import Grade, Judge
+    from grader.grade import Grade
+    from grader.judge import Judge
 
 LIMIT = 240.0  # seconds for one timing run, torch.compile's first compile included
 NOISY = 0.15  # spread (p80 - p20) over the median from which no rank is given
@@ -19,8 +20,6 @@ NOISY = 0.15  # spread (p80 - p20) over the median from which no rank is given
 
 def measure(judge: Judge, grade: Grade) -> None:
     """Fill the verdict's `timing`, or say in its notes why there is none."""
-    from grader.judge import Refused
-
     verdict, problem = grade.verdict, grade.problem
     assert problem.timing is not None
     started = time.perf_counter()

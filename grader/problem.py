@@ -5,7 +5,7 @@ A problem file defines one module-level name, `PROBLEM`. The judge imports it; t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -80,7 +80,7 @@ class Timing:
 class Mistake:
     """A named mistake and what the output would be if it had been made.
 
-    `model` takes the same arguments as the reference (float64 or the call's dtype: it is given the call's own dtypes) and
+    `model` takes the same arguments as the reference, at the call's own dtypes, and
     returns what the mistaken kernel returns. Return None for a case in which the mistake cannot show, or a callable
     `matches(out) -> bool` where the mistaken output is not one fixed value.
     `line` optionally picks the learner's line: a regular expression searched in the source, first match.
@@ -100,8 +100,8 @@ class Tolerance:
 
         |out - ref|  <=  ulps * eps(out.dtype) * |ref|  +  terms * eps(accumulate) * scale(*args)
 
-    `scale` gives the magnitude the rounding of the accumulation grows with (for a sum: the sum of |terms|), in float64, of
-    the output's shape or broadcastable to it. Where PyTorch's own error at that dtype is larger, three times that holds.
+    `scale` gives the magnitude the rounding of the accumulation grows with (for a sum: the sum of |terms|), in float64,
+    of the output's shape or broadcastable to it. Where three times PyTorch's own error is larger, that holds.
     `exact` asks for equality with PyTorch at the call's own dtype, bit for bit (NaN equals NaN).
     Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
     """
@@ -120,8 +120,8 @@ class Problem:
     `call` says how the runner calls it:
       forward   out = entry(*args)
       gradient  the last argument is the incoming gradient; the float tensors named in `differentiable` require grad;
-                returns (out, grad of each). The reference is the forward only: its float64 gradients are taken by autograd
-      operator  as gradient, and `torch.library.opcheck` runs on `entry` (all of it on a GPU, schema and registration without)
+                returns (out, grad of each). The reference is the forward only: autograd takes its float64 gradients
+      operator  as gradient, and `torch.library.opcheck` runs on `entry` (without a GPU: schema and registration only)
       compiled  torch.compile(entry, fullgraph=True) on a GPU; called as it is without one, and the verdict says so
     """
 
@@ -146,4 +146,5 @@ class Problem:
     )
     tolerance: Tolerance = field(default_factory=Tolerance)
     timing: Timing | None = None
+    fixed: Mapping[str, str] = field(default_factory=dict)  # names the file must define beside the entry, with why
     eager: Callable[..., Outputs] | None = None  # PyTorch's best eager call, the baseline; None: the reference

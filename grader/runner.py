@@ -69,6 +69,9 @@ class Runner:
             return errors.plain("import_error", f"the file defines no function {self.spec['entry']!r}", "no_entry")
         if not callable(entry):
             return errors.plain("import_error", f"{self.spec['entry']!r} is not a function", "no_entry")
+        for name, why in self.spec["fixed"].items():
+            if not hasattr(self.module, name):
+                return errors.plain("import_error", f"the file must define {name!r}: {why}", "no_entry")
         problem = _signature_problem(entry, self.spec["parameters"])
         if problem:
             return errors.plain("import_error", f"{self.spec['entry']}: {problem}", "wrong_signature", _line(entry))
@@ -99,7 +102,7 @@ class Runner:
             return errors.described(error, self.path, "call", self.module)
         seconds = time.perf_counter() - started
         values = returned if isinstance(returned, (tuple, list)) else (returned,)
-        outputs = []
+        outputs: list[dict[str, Any]] = []
         for position, value in enumerate(values):
             if not isinstance(value, torch.Tensor):
                 outputs.append({"type": type(value).__name__})
@@ -181,7 +184,7 @@ class Runner:
         tests = ["test_schema", "test_autograd_registration"]
         if self.mode == "cuda":
             tests += ["test_faketensor", "test_aot_dispatch_dynamic"]
-        results = {}
+        results: dict[str, str | None] = {}
         for test in tests:
             try:
                 torch.library.opcheck(self.entry, tuple(args), test_utils=test)

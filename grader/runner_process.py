@@ -1,4 +1,4 @@
-"""The judge's handle of one runner: start it, ask it, time it out, end it as a tree. Its output is drained, never parsed."""
+"""The judge's handle of one runner: start it, ask it, end it as a tree. Its output is drained, never parsed."""
 
 from __future__ import annotations
 

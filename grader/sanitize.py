@@ -1,4 +1,4 @@
-"""`--sanitize`: the smallest cases again under NVIDIA's compute-sanitizer, its report translated to the learner's line."""
+"""`--sanitize`: the smallest cases under NVIDIA's compute-sanitizer, its report translated to the learner's line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.case_runner import Outcome
 from grader.failures import Unavailable
 
 if TYPE_CHECKING:
-    from grader.judge import Grade
+    from grader.grade import Grade
 
 LIMIT = 180  # seconds
 CASES = 3

@@ -10,7 +10,7 @@ import torch
 
 from grader.catalog import find
 from grader.expectation import seed_of
-from grader.judge import load_problem
+from grader.grade import load_problem
 from grader.problem import Draw
 
 

@@ -111,7 +111,8 @@ class Server:
             device = torch.cuda.get_device_name(0)
         elif "cuda" in self.warm:
             self.warm.pop("cuda").close()
-        from grader.judge import Judge, versions
+        from grader.grade import versions
+        from grader.judge import Judge
 
         self.judge = Judge(self.warm, device)
         backend = "cuda" if "cuda" in self.warm else "interpreter"
@@ -159,7 +160,7 @@ class Server:
             )
 
     def _grade(self, request: dict[str, Any], emit: Any) -> None:
-        from grader.judge import Submission
+        from grader.grade import Submission
 
         files = find(str(request.get("exercise")))
         path = str(request.get("file") or files.stub)
@@ -170,8 +171,8 @@ class Server:
         emit({"event": "verdict", "verdict": verdict})
 
     def _inspect(self, request: dict[str, Any], emit: Any) -> None:
+        from grader.grade import Submission
         from grader.inspect_kernel import STAGES, inspect_kernel
-        from grader.judge import Submission
 
         files = find(str(request.get("exercise")))
         path = str(request.get("file") or files.stub)
@@ -196,7 +197,7 @@ OPERATIONS = {"grade", "inspect", "audit", "doctor"}
 
 
 def options_of(request: dict[str, Any]) -> Any:
-    from grader.judge import Options
+    from grader.grade import Options
     from grader.triton_adapter import parse_target
 
     target = str(request.get("target") or "sm_90")
@@ -242,5 +243,5 @@ def read_source(path: str) -> bytes:
 
 
 def _gpu_is_likely() -> bool:
-    """Whether a CUDA device may be here, asked without making a CUDA context: the warm processes are forked after this."""
+    """Whether a CUDA device may be here, asked without a CUDA context: the warm processes are forked after this."""
     return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists() or bool(list(Path("/dev").glob("nvidia[0-9]*")))

@@ -1,4 +1,4 @@
-"""In a runner on a GPU: how long the learner's function takes, beside PyTorch, torch.compile and the reference solution.
+"""In a runner on a GPU: the time of the learner's function, beside PyTorch, torch.compile and the reference solution.
 
 Cold L2, the candidates interleaved round by round, medians with spread, outputs verified. The limits (copy bandwidth,
 matmul peak) are measured in the same run. This process holds the learner's code: its figures are unverified.
@@ -144,7 +144,7 @@ def _work(problem: Any, args: list[Any]) -> Any:
 
 
 def _differs(got: Any, want: Any) -> str | None:
-    """Relative error of the timed output against PyTorch's, in the norm; a slow kernel may round, not compute something else."""
+    """Relative error, in the norm, of the timed output against PyTorch's: None when it is only rounding."""
     got = got if isinstance(got, (tuple, list)) else (got,)
     want = want if isinstance(want, (tuple, list)) else (want,)
     for a, b in zip(got, want, strict=True):

@@ -16,75 +16,7 @@ from typing import Any
 
 import numpy as np
 
-BOUNDS_MESSAGE = "{access} {name}[{index}]: {what} has {count} elements"
-
-
-class OutOfBounds(Exception):
-    """An access outside its tensor, seen by the interpreter."""
-
-    def __init__(
-        self, access: str, name: str, index: int, count: int, program: tuple[int, ...], line: int, masked: bool
-    ) -> None:
-        self.access, self.name, self.index, self.count = access, name, index, count
-        self.program, self.line, self.masked = program, line, masked
-        super().__init__(f"{access} at element {index} of {name}, whose memory ends at element {count - 1}")
-
-
-@dataclass(frozen=True)
-class Extent:
-    """The memory one kernel argument may touch: from its lowest to its highest element."""
-
-    name: str
-    low: int  # address of the first byte
-    high: int  # address after the last byte
-    origin: int  # data_ptr: element 0
-    itemsize: int
-
-
-@dataclass
-class Traffic:
-    """Bytes that unmasked lanes loaded and stored, over all launches since the last reset."""
-
-    loaded_bytes: int = 0
-    stored_bytes: int = 0
-    launches: int = 0
-
-
-@dataclass
-class Watch:
-    """State of the interpreter hooks. `filler` is what a masked-off lane of a load without `other` gives."""
-
-    learner_file: str
-    filler: str = "poison"
-    noop: bool = False
-    undefined: int = 0  # lanes that a load without `other` left undefined
-    traffic: Traffic = field(default_factory=Traffic)
-    extents: dict[int, Extent] = field(default_factory=dict)
-
-
-@dataclass
-class Tuning:
-    """Whether an autotuner is trying a configuration: such launches are not part of a call's traffic."""
-
-    active: bool = False
-
-
-TUNING = Tuning()
-
-
-def version() -> str:
-    import triton
-
-    return str(triton.__version__)
-
-
-def extent_of(name: str, tensor: Any) -> Extent:
-    origin, size = tensor.data_ptr(), tensor.element_size()
-    if tensor.numel() == 0:
-        return Extent(name, origin, origin, origin, size)
-    low = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if s < 0)
-    high = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if s > 0)
-    return Extent(name, origin + low * size, origin + (high + 1) * size, origin, size)
+from grader.watch import TUNING, Extent, OutOfBounds, Watch, extent_of
 
 
 def _learner_line(watch: Watch) -> int:
@@ -170,18 +102,20 @@ def watch_interpreter(learner_file: str) -> Watch:
             )
         return count
 
-    # The builder's plain load and store go through the masked ones: note on the way that no mask was given.
-    unmasked: list[bool] = []
-    for plain in ("create_load", "create_store"):
-
-        def without_mask(self: Any, *args: Any, _original: Any = getattr(builder_class, plain), **kwargs: Any) -> Any:
+    def without_mask(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
             unmasked.append(True)
             try:
-                return _original(self, *args, **kwargs)
+                return original(self, *args, **kwargs)
             finally:
                 unmasked.clear()
 
-        setattr(builder_class, plain, without_mask)
+        return wrapped
+
+    # The builder's plain load and store go through the masked ones: note on the way that no mask was given.
+    unmasked: list[bool] = []
+    for plain in ("create_load", "create_store"):
+        setattr(builder_class, plain, without_mask(getattr(builder_class, plain)))
 
     masked_load, masked_store = builder_class.create_masked_load, builder_class.create_masked_store
 
@@ -243,7 +177,7 @@ def watch_interpreter(learner_file: str) -> Watch:
 
 
 def _mend_index() -> None:
-    """Triton 3.6 turns one-element arrays into numbers in a way that NumPy 2.4 no longer takes: `range(0, n, BLOCK)` failed."""
+    """Triton 3.6 makes numbers of one-element arrays in a way that NumPy 2.4 refuses: `range(0, n, BLOCK)` failed."""
     from triton.runtime import interpreter
 
     original = interpreter._patch_lang_tensor
@@ -266,10 +200,14 @@ def preload_driver(cache: str) -> None:
 
 
 def _filler(shape: tuple[int, ...], dtype: np.dtype, kind: str) -> np.ndarray:
-    """`poison`: NaN, or all bits set. `huge`: the largest value, for what ignores NaN, as a maximum does."""
+    """`poison`: a NaN other than the outputs'. `huge`: the largest value, for what ignores NaN, as a maximum does."""
     if kind == "huge" and dtype.kind in "fiu":
         return np.full(shape, np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max, dtype=dtype)
-    raw = np.full(int(np.prod(shape)) * dtype.itemsize, 0xFF, dtype=np.uint8)
+    if dtype.kind == "f":
+        return np.full(shape, np.nan, dtype=dtype)
+    if dtype == np.uint16:  # bfloat16 to the interpreter
+        return np.full(shape, 0x7FC0, dtype=dtype)
+    raw = np.full(int(np.prod(shape)) * dtype.itemsize, 0x7F, dtype=np.uint8)
     return raw.view(dtype).reshape(shape)
 
 
@@ -289,7 +227,7 @@ def use_own_benchmark(runs: int, every_key: bool = True) -> None:
         seen.add(identity)
         order = float(self.configs.index(config)) if config in self.configs else 0.0
 
-        def stand_in(kernel_call: Callable[[], Any], quantiles: Any = None, **_: Any) -> list[float]:
+        def stand_in(kernel_call: Callable[[], Any], quantiles: Any = None, **more: Any) -> list[float]:
             TUNING.active = True
             try:
                 for _ in range(runs if first_time else 0):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from grader.catalog import BrokenProblem, UnknownExercise, _stated, exercises, find
-from grader.judge import load_problem
+from grader.grade import load_problem
 
 
 def test_every_exercise_has_stub_problem_and_solution_and_loads():

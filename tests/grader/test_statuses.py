@@ -149,6 +149,12 @@ def test_files_that_cannot_be_used_are_import_errors(submit, source, cause):
     assert (verdict["status"], verdict["diagnosis"]["cause"]) == ("import_error", cause)
 
 
+def test_a_name_the_task_gives_must_stay(submit):
+    verdict = submit("tile_copy", ("copy_kernel", "kernel"))
+    assert (verdict["status"], verdict["diagnosis"]["cause"]) == ("import_error", "no_entry")
+    assert "copy_kernel" in verdict["diagnosis"]["message"]
+
+
 def test_state_between_calls_is_found(submit):
     verdict = submit("vector_add", ("    out = torch.empty_like(x)", "    out = CACHE.setdefault(x.numel(), torch.empty_like(x))"),
                      ("@triton.jit", "CACHE = {}\nCALLS = {}\n\n\n@triton.jit"),

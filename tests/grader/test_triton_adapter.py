@@ -7,7 +7,8 @@ import pytest
 from tests.evidence.run import compiled, interpreted
 
 WATCHED = """
-from grader.triton_adapter import OutOfBounds, use_own_benchmark, watch_interpreter
+from grader.triton_adapter import use_own_benchmark, watch_interpreter
+from grader.watch import OutOfBounds
 use_own_benchmark(runs=2)
 watch = watch_interpreter(__file__)
 

@@ -1,0 +1,109 @@
+"""What the other warm processes tell beside the values: the offline compile, and exact bounds beside a GPU run."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import torch
+
+from grader import offline
+from grader.case_runner import Buffers, CaseRunner, layout_of
+from grader.failures import Cancelled, Refused, RunnerGone
+from grader.grade import CALL_LIMIT, Grade
+from grader.problem import Case
+from grader.runner_process import RunnerProcess
+
+if TYPE_CHECKING:
+    from grader.judge import Judge
+
+
+def compile_offline(judge: Judge, grade: Grade) -> None:
+    """Compile one case of each dtype for the target; what the compiler refuses is a compile error."""
+    cases: dict[tuple[str, ...], tuple[tuple[bool, int], Case]] = {}
+    for case in grade.problem.cases:
+        values = grade.values(case)
+        tensors = [a for a in values.args if isinstance(a, torch.Tensor)]
+        dtypes = tuple(str(t.dtype) for t in tensors)
+        # sizes that are multiples of 16 show whether loads vectorise
+        rank = (all(n % 16 == 0 for t in tensors for n in t.shape), values.size)
+        if case.offline and values.size and (dtypes not in cases or rank > cases[dtypes][0]):
+            cases[dtypes] = (rank, case)
+    if "offline" not in judge.warm or not cases:
+        return
+    buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for _, c in cases.values()))
+    process = None
+    try:
+        process = judge.start(grade, "offline", buffers)
+        runner = CaseRunner(grade.problem, process, buffers, grade.options.call_limit or CALL_LIMIT["offline"])
+        for _, case in cases.values():
+            outcome = judge.call(runner, grade.values(case), noop=True)
+            if outcome.status in ("compile_error", "runtime_error"):
+                grade.verdict.refused = (case, outcome)
+                return
+            if outcome.status in ("crashed", "timeout"):
+                grade.verdict.notes.append(
+                    f"the offline compile for {grade.options.target} did not end well: {outcome.message}"
+                )
+                return
+        compiled_rows(grade, process, grade.options.target)
+    except (Refused, RunnerGone, Cancelled):
+        return  # the run of the values says what is wrong with the file
+    finally:
+        if process is not None:
+            process.end()
+        buffers.close()
+
+
+def compiled_rows(grade: Grade, process: RunnerProcess, target: str) -> None:
+    try:
+        reply = process.ask({"op": "compiled"}, 30)
+    except RunnerGone:
+        return
+    with ThreadPoolExecutor(2) as pool:
+        rows = list(pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", [])))
+    grade.verdict.compile = rows
+
+
+def bounds(judge: Judge, grade: Grade) -> None:
+    """On a GPU a read past the end may hit valid memory: the interpreter's exact check looks at the small cases."""
+    buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for c in grade.problem.cases))
+    process = None
+    until = time.monotonic() + 10
+    undefined = 0
+    try:
+        process = judge.start(grade, "interpreter", buffers)
+        runner = CaseRunner(grade.problem, process, buffers, 5)
+        for case in grade.problem.cases:
+            if case.needs_gpu or time.monotonic() > until:
+                continue
+            values = grade.values(case)
+            outcome = judge.call(runner, values)
+            grade.verdict.add_traffic(outcome, values, grade.problem)
+            if outcome.status == "out_of_bounds":
+                grade.verdict.out_of_bounds = (case, values, outcome)
+                return
+            if outcome.status == "wrong_answer" or outcome.status == "not_written":
+                if judge.call(runner, values, filler="zero").status == "passed":
+                    grade.verdict.filler_failure = (case, values, outcome)
+                    return
+            elif outcome.status == "passed" and outcome.undefined and undefined < 2:
+                undefined += 1
+                outcome = judge.other_filler(runner, values, outcome)
+                if outcome.status != "passed":
+                    grade.verdict.filler_failure = (case, values, outcome)
+                    return
+            if outcome.status in ("crashed", "timeout"):
+                return
+    except (Refused, RunnerGone, Cancelled):
+        return
+    finally:
+        if process is not None:
+            process.end()
+        buffers.close()
+
+
+def device_target() -> str:
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"
