@@ -96,6 +96,8 @@ def null_answers(problem: Problem, drawn: list[tuple[Case, Values]]) -> list[Row
             )
         )
     for position, parameter in enumerate(problem.parameters):
+        if parameter in problem.copies:
+            continue  # no case can refuse the right value; the kernel-must-matter run does
         returned = [_as_output(values, position) for _, values in drawn]
         if all(r is None for r in returned):
             continue

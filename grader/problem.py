@@ -141,6 +141,7 @@ class Problem:
     mutates: tuple[
         str, ...
     ] = ()  # parameters the task says to change in place; compared like outputs after the returned ones
+    copies: tuple[str, ...] = ()  # parameters whose value is the answer: returning them fails only for want of a kernel
     out_dtype: Callable[..., torch.dtype | tuple[torch.dtype, ...]] | None = (
         None  # None: as the reference's at the call's dtypes
     )

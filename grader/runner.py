@@ -211,9 +211,10 @@ class Runner:
                 name = f"kernel-{number}.{extension}"
                 Path(name).write_bytes(data[extension])
                 row["binary"] = name
-            if "amdgcn" in data:
-                Path(f"kernel-{number}.s").write_text(data["amdgcn"])
-                row["text"] = f"kernel-{number}.s"
+            assembly = next((e for e in ("ptx", "amdgcn") if e in data), None)
+            if assembly:
+                row["assembly"] = f"kernel-{number}.{assembly}"
+                Path(row["assembly"]).write_text(data[assembly])
             stage = self.spec.get("stage")
             if stage in data and stage not in ("cubin",):
                 Path(f"kernel-{number}.{stage}").write_text(data[stage])
