@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import resource
 import signal
@@ -18,7 +19,17 @@ from grader.protocol import Lost, receive_with_fds, send_with_fds
 
 PR_SET_PDEATHSIG = 1
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-IDLE = 1.0  # seconds without a request after which slow imports are done ahead
+IDLE = 1.0  # seconds without a request after which slow imports are done ahead, one by one
+# what `from torch.library import triton_op` and opcheck pull in costs seconds
+SLOW_IMPORTS = (
+    "sympy",
+    "torch._dynamo",
+    "torch._inductor.config",
+    "torch._higher_order_ops.triton_kernel_wrap",
+    "torch._library.triton",
+    "torch.testing._internal.common_utils",
+    "torch.testing._internal.optests",
+)
 
 
 class Warm:
@@ -86,16 +97,18 @@ def _serve(mode: str, sock: socket.socket) -> None:
         import triton.backends.nvidia.compiler
         import triton.compiler  # noqa: F401
 
-    if mode != "interpreter":
-        _preheat(mode)
+    _preheat(mode)
     ended: dict[int, int] = {}
+    slow = list(SLOW_IMPORTS)
     sock.settimeout(IDLE)
     while True:
         try:
             message, fds = receive_with_fds(sock)
         except TimeoutError:
-            sock.settimeout(None)
-            _import_for_operators()
+            sock.settimeout(0.05 if slow else None)
+            if slow:
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(slow.pop(0))
             continue
         except (Lost, OSError):
             return
@@ -138,18 +151,13 @@ def _preheat(mode: str) -> None:
         os.environ["TRITON_CACHE_DIR"] = folder
         # what fails here every runner does for itself: slower, not wrong
         with contextlib.suppress(Exception):
-            triton_adapter.preheat("sm_90")
+            if mode == "interpreter":
+                triton_adapter.preheat_interpreter()
+            else:
+                triton_adapter.preheat("sm_90")
         if mode == "cuda":
             with contextlib.suppress(Exception):
                 triton_adapter.preload_driver()
-
-
-def _import_for_operators() -> None:
-    """What `from torch.library import triton_op` pulls in costs seconds: import it while nobody waits."""
-    with contextlib.suppress(ImportError):
-        import torch._higher_order_ops.triton_kernel_wrap
-        import torch._library.triton
-        import torch.testing._internal.optests  # noqa: F401
 
 
 def _close_inherited(keep: set[int]) -> None:

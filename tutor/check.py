@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from tutor.course.schema import schema_file, schema_text
 from tutor.grading import Audited, Event, Failed, Grader, GradeRequest, VerdictReady
 from tutor.verdict_text import NOT_JUDGED
 
-SERVERS = 2
+SERVERS = min(6, max(2, (os.cpu_count() or 2) // 2))  # a grade keeps about two cores busy
 
 
 @dataclass

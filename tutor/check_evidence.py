@@ -30,7 +30,8 @@ def run_evidence(tests: Sequence[str], root: Path) -> dict[str, Outcome]:
     # Whole files are collected: a name that is not there must not keep the others from running.
     files = sorted({test.partition("::")[0] for test in present})
     wanted = [test for test in present if _defines(root, test)]
-    workers = ["-n", "2"] if importlib.util.find_spec("xdist") is not None and len(files) > 1 else []
+    count = str(min(8, os.cpu_count() or 1))
+    workers = ["-n", count] if importlib.util.find_spec("xdist") is not None and len(files) > 1 else []
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     with tempfile.TemporaryDirectory(prefix="triton-prep-check-") as folder:
         report = Path(folder) / "report.xml"

@@ -28,6 +28,8 @@ import json, os, runpy, sys, traceback
 import torch, triton, triton.language
 if os.environ["TRITON_INTERPRET"] == "1":
     import triton.runtime.interpreter
+    from grader.triton_adapter import mend_index
+    mend_index()
 else:
     import triton.compiler
 for line in sys.stdin:
