@@ -8,9 +8,12 @@ import json
 import os
 import platform
 import queue
+import shutil
 import signal
 import sys
+import tempfile
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from grader.failures import BadSubmission, Cancelled, Unavailable
 
 MOST_SOURCE = 1 << 20  # bytes of a submission
 PR_SET_DUMPABLE = 4
+SWEPT_AFTER = 86_400  # seconds
 
 
 class BadRequest(ValueError):
@@ -92,6 +96,7 @@ class Server:
         except ImportError:
             self._nothing("triton is not installed: it runs on Linux only; lessons, quizzes and drills work without it")
             return
+        _sweep()
         import numpy  # noqa: F401
 
         import grader.judge
@@ -240,6 +245,14 @@ def read_source(path: str) -> bytes:
     except OSError as error:
         raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
     return source
+
+
+def _sweep() -> None:
+    """Remove scratch folders that a killed grader left behind, once they are a day old."""
+    for folder in Path(tempfile.gettempdir()).glob("triton-prep-*"):
+        with contextlib.suppress(OSError):
+            if folder.is_dir() and time.time() - folder.stat().st_mtime > SWEPT_AFTER:
+                shutil.rmtree(folder)
 
 
 def _gpu_is_likely() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,14 @@ ENDS = {"verdict", "failed", "audited", "inspected", "doctor"}
 
 
 class RealGrader:
-    def __init__(self) -> None:
+    def __init__(self, **environment: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "grader", "serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            env={**os.environ, **environment},
         )
         self.ready = self.read()
         self.number = 0

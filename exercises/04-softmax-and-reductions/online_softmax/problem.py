@@ -65,19 +65,6 @@ def never_rescaled(x: torch.Tensor) -> torch.Tensor | None:
     return _unless_nan(torch.exp(x.double() - m) / total, x)
 
 
-def maximum_of_last_tile(x: torch.Tensor) -> torch.Tensor | None:
-    """The running maximum is overwritten by each tile's own: large values before it overflow or the sum is off."""
-    if x.numel() == 0 or x.shape[1] <= BLOCK:
-        return None
-    m = torch.full((x.shape[0], 1), float("-inf"), dtype=torch.float64)
-    total = torch.zeros_like(m)
-    for tile in tiles(x):
-        new = tile.amax(dim=1, keepdim=True)
-        total = total * torch.exp(m - new) + torch.exp(tile - new).sum(dim=1, keepdim=True)
-        m = new
-    return _unless_nan(torch.exp(x.double() - m) / total, x)
-
-
 def _unless_nan(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor | None:
     """-inf - (-inf) is a mistake of its own: NaN would say nothing about the rescaling."""
     return None if out.isnan().any() else out.to(x.dtype)
@@ -95,6 +82,14 @@ def padded_with_zero(x: torch.Tensor) -> torch.Tensor | None:
         return None
     wide = torch.nn.functional.pad(x.double(), (0, padding))
     return torch.softmax(wide, dim=1)[:, : x.shape[1]].to(x.dtype)
+
+
+def nan_from_a_first_tile_of_minus_inf(x: torch.Tensor) -> torch.Tensor | None:
+    """-inf - (-inf) in the first tile makes the running sum NaN, and it stays so."""
+    if x.numel() == 0:
+        return None
+    spoilt = (x[:, :BLOCK] == float("-inf")).all(dim=1, keepdim=True)
+    return torch.where(spoilt, float("nan"), reference(x)) if bool(spoilt.any()) else None
 
 
 def maximum_from_zero(x: torch.Tensor) -> torch.Tensor | None:
@@ -138,17 +133,9 @@ PROBLEM = Problem(
             cause="no_rescale",
             message="The running sum is never rescaled: when a tile raises the maximum, multiply l by exp(m_old - m_new).",
             concept="online softmax",
-            see="m07.lesson.online",
+            see="m04.lesson.online",
             model=never_rescaled,
             line=r"tl\.sum\(",
-        ),
-        Mistake(
-            cause="maximum_of_last_tile",
-            message="The maximum is each tile's own: it must be the larger of the running maximum and the tile's.",
-            concept="online softmax",
-            see="m07.lesson.online",
-            model=maximum_of_last_tile,
-            line=r"tl\.max\(",
         ),
         Mistake(
             cause="each_tile_alone",
@@ -166,10 +153,19 @@ PROBLEM = Problem(
             line=r"other\s*=\s*0",
         ),
         Mistake(
+            cause="minus_inf_minus_minus_inf",
+            message="A row whose first tile is all -inf came out as NaN: -inf - (-inf) is NaN. Subtract 0 as long as the running "
+            "maximum is still -inf.",
+            concept="online softmax",
+            see="m04.lesson.online",
+            model=nan_from_a_first_tile_of_minus_inf,
+            line=r"tl\.exp2?\(",
+        ),
+        Mistake(
             cause="max_starts_at_zero",
             message="The running maximum starts at 0: start it at -inf, or rows far below 0 underflow to 0/0.",
             concept="online softmax",
-            see="m07.lesson.online",
+            see="m04.lesson.online",
             model=maximum_from_zero,
             line=r"\bm\w*\s*=\s*0",
         ),
@@ -177,6 +173,7 @@ PROBLEM = Problem(
     hints=(
         "You have m and l for the first tile and see a second. What must become of l if the second tile's maximum is larger?",
         "sum(exp(x - m_new)) over the old elements is exp(m_old - m_new) * sum(exp(x - m_old)). Mind -inf - (-inf).",
-        "m_new = tl.maximum(m, tl.max(x, axis=0)); l = l * tl.exp(m - m_new) + tl.sum(tl.exp(x - m_new), axis=0); m = m_new",
+        "m_new = tl.maximum(m, tl.max(x, axis=0)); shift = m_new, or 0 while m_new is still -inf; "
+        "l = l * tl.exp(m - shift) + tl.sum(tl.exp(x - shift), axis=0); m = m_new",
     ),
 )

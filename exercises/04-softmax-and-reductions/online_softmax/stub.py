@@ -3,13 +3,14 @@
 Called as      online_softmax(x)
 x              M x N, float32 or float16, any row stride, the elements of a row side by side
 returns        a new contiguous tensor of x's shape and dtype: softmax over each row, as torch.softmax(x, dim=1)
-sizes          M and N from 0; N is larger than BLOCK and no multiple of it, and BLOCK must stay 1024
+M, N           from 0; N below, at and above BLOCK and mostly no multiple of it; BLOCK stays 1024
 values         large (exp alone would overflow), all negative, rising along the row, or -inf for a whole first tile;
                no row is -inf throughout
 
-One program owns one row and walks over it in tiles of BLOCK columns, twice: the first walk keeps a running maximum m and a
-running sum l of exp(x - m), the second writes exp(x - m) / l. Two walks, not three: the maximum and the sum are found
-together. When a tile raises m, everything summed so far was taken against the old maximum and has to be rescaled.
+One program owns one row and walks over it in tiles of BLOCK columns, twice: the first walk keeps a running maximum m
+and a running sum l of exp(x - m), the second writes exp(x - m) / l. Two walks, not three: the maximum and the sum are
+found together. When a tile raises m, everything summed so far was taken against the old maximum and must be rescaled.
+The launcher is given; write the kernel.
 """
 
 import torch

@@ -1,0 +1,87 @@
+"""No process outlives its grader, and no scratch folder outlives its grade."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from tests.grader.server import RealGrader
+
+
+def descendants(pid: int) -> list[int]:
+    try:
+        children = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+    return children + [p for child in children for p in descendants(child)]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def gone(pids: list[int]) -> bool:
+    for _ in range(100):
+        if not any(map(alive, pids)):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_killing_the_grader_in_the_middle_of_a_grade_leaves_nothing(tmp_path):
+    grader = RealGrader()
+    file = tmp_path / "vector_add.py"
+    file.write_text("import subprocess\ndef add(x, y):\n    subprocess.Popen(['sleep', '600']).wait()\n")
+    request = {"op": "grade", "id": 1, "exercise": "vector_add", "file": str(file), "backend": "interpreter"}
+    grader.write(json.dumps(request))
+    while (event := grader.read())["event"] != "stage" or event["name"] != "run":
+        pass
+    time.sleep(1)
+    processes = descendants(grader.process.pid)
+    assert len(processes) >= 3
+    runners = [p for p in processes if "sleep" not in Path(f"/proc/{p}/comm").read_text()]
+    grader.process.kill()
+    grader.process.wait()
+    assert gone(runners)
+
+
+def test_closing_stdin_ends_the_grader_and_its_warm_processes():
+    grader = RealGrader()
+    processes = descendants(grader.process.pid)
+    assert len(processes) >= 2
+    grader.close()
+    assert gone(processes)
+
+
+def test_scratch_folders_of_a_killed_grader_are_swept_a_day_later(tmp_path):
+    old, new = tmp_path / "triton-prep-old", tmp_path / "triton-prep-new"
+    for folder in (old, new):
+        folder.mkdir()
+    long_ago = time.time() - 90_000
+    os.utime(old, (long_ago, long_ago))
+    RealGrader(TMPDIR=str(tmp_path)).close()
+    assert not old.exists() and new.exists()
+
+
+def test_a_grade_removes_its_scratch_folder_and_the_learners_subprocesses(tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    grader = RealGrader(TMPDIR=str(temporary))
+    file = tmp_path / "vector_add.py"
+    file.write_text("import subprocess\nsubprocess.Popen(['sleep', '601'])\ndef add(x, y):\n    return x + y\n")
+    grader.grade("vector_add", file)
+    assert not list(temporary.glob("triton-prep-*"))
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if b"sleep\x00601" in _read(p)]
+    grader.close()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
