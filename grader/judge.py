@@ -108,6 +108,8 @@ class Judge:
             sanitize(grade)
         if grade.backend == "interpreter":
             verdict.notes.append("no timing: that needs a GPU")
+            if grade.problem.call == "compiled":
+                verdict.notes.append("called without torch.compile: that needs a GPU")
         diagnose.finish(grade)
 
     # -- values -------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import json
 import os
 import platform
@@ -49,10 +50,10 @@ def main() -> int:
     server.start()
     requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
     threading.Thread(target=_read, args=(requests, server), daemon=True).start()
-    while (request := requests.get()) is not None:
+    while not server.broken and (request := requests.get()) is not None:
         server.serve(request)
     server.close()
-    return 0
+    return 3 if server.broken else 0
 
 
 def _read(requests: queue.Queue[dict[str, Any] | None], server: Server) -> None:
@@ -80,6 +81,7 @@ class Server:
         self.warm: dict[str, Any] = {}
         self.judge: Any = None
         self.reason: str | None = None
+        self.broken = False  # a warm process is lost: whoever started this one starts another
 
     def start(self) -> None:
         """Import, fork the warm processes, then become the judge."""
@@ -89,12 +91,8 @@ class Server:
         except ImportError as error:
             self._nothing(f"PyTorch cannot be imported ({error}): pip install torch")
             return
-        try:
-            from importlib.metadata import version
-
-            version("triton")
-        except ImportError:
-            self._nothing("triton is not installed: it runs on Linux only; lessons, quizzes and drills work without it")
+        if importlib.util.find_spec("triton") is None or platform.system() != "Linux":
+            self._nothing("triton is not here: it runs on Linux only; everything but grading works without it")
             return
         _sweep()
         import numpy  # noqa: F401
@@ -173,6 +171,7 @@ class Server:
         verdict = self.judge.grade(
             Submission(files, path, read_source(path)), options_of(request), emit, lambda: number in self.cancelled
         )
+        self.broken = verdict["status"] == "infrastructure_error"
         emit({"event": "verdict", "verdict": verdict})
 
     def _inspect(self, request: dict[str, Any], emit: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def test_killing_the_grader_in_the_middle_of_a_grade_leaves_nothing(tmp_path):
     grader.process.kill()
     grader.process.wait()
     assert gone(runners)
+
+
+def test_a_lost_warm_process_is_said_and_the_grader_ends_so_that_it_is_started_again(tmp_path):
+    grader = RealGrader()
+    for process in descendants(grader.process.pid):
+        os.kill(process, signal.SIGKILL)
+    file = tmp_path / "vector_add.py"
+    file.write_text("def add(x, y):\n    return x + y\n")
+    verdict = grader.grade("vector_add", file)
+    assert verdict["status"] == "infrastructure_error" and any("again" in note for note in verdict["notes"])
+    assert grader.process.wait(20) == 3
 
 
 def test_closing_stdin_ends_the_grader_and_its_warm_processes():

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from grader.catalog import find
+from tests.grader.server import RealGrader
 
 
 def failed(grader, **request):
@@ -114,6 +115,26 @@ def test_inspect_of_what_does_not_compile_names_file_and_line(grader, tmp_path):
     file.write_text(find("vector_add").solution.read_text().replace("BLOCK=1024", "BLOCK=1000"))
     event, _ = grader.ask("inspect", exercise="vector_add", file=str(file), stage="ttir")
     assert event["event"] == "failed" and "vector_add.py:" in event["message"] and "power of 2" in event["message"]
+
+
+def test_compiled_without_a_gpu_says_what_was_left_out(grader):
+    verdict = grader.grade("compiled_add", find("compiled_add").solution)
+    assert verdict["status"] == "passed"
+    assert any("torch.compile" in note for note in verdict["notes"])
+
+
+def test_without_triton_the_grader_says_what_is_missing(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, package=None: None if name == 'triton' else find(name, package)\n"
+    )
+    grader = RealGrader(PYTHONPATH=str(tmp_path))
+    assert grader.ready["backend"] == "none" and "triton" in grader.ready["reason"]
+    event, _ = grader.ask("grade", exercise="vector_add", file="x.py")
+    assert (event["event"], event["kind"]) == ("failed", "infrastructure")
+    event, _ = grader.ask("doctor")
+    assert any(row["name"] == "grading" and row["state"] == "missing" for row in event["report"]["rows"])
+    grader.close()
 
 
 def test_doctor_reports_versions_and_the_missing_gpu(grader):
