@@ -94,8 +94,8 @@ def bounds(judge: Judge, grade: Grade) -> None:
                 if outcome.status != "passed":
                     grade.verdict.filler_failure = (case, values, outcome)
                     return
-            if outcome.status in ("crashed", "timeout"):
-                return
+            if outcome.status not in ("passed", "compile_error", "runtime_error"):
+                return  # the GPU's run fails here too, or earlier: what comes later is not the first failure
     except (Refused, RunnerGone, Cancelled):
         return
     finally:

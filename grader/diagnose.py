@@ -11,7 +11,7 @@ from grader.case_runner import Outcome
 from grader.compare import expect
 from grader.expectation import Values
 from grader.guards import poisoned
-from grader.problem import Mistake, Problem
+from grader.problem import Case, Mistake, Problem
 from grader.source import line_of_pattern, unmasked_access
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def finish(grade: Grade) -> None:
             verdict.notes.append(
                 f"refused when compiled for {grade.options.target}, case {case.name!r}; the interpreter accepts it"
             )
-    if beyond is not None and verdict.status not in ("import_error", "compile_error"):
+    if beyond is not None and verdict.status not in ("import_error", "compile_error") and _not_later(grade, beyond[0]):
         verdict.first_failure(*beyond)
         verdict.notes.append("found by the interpreter's exact bounds check")
     elif filler is not None and verdict.status == "passed":
@@ -69,6 +69,13 @@ def finish(grade: Grade) -> None:
         general = GENERAL.get(verdict.diagnosis["cause"] or "")
         if general:
             verdict.diagnosis["concept"], verdict.diagnosis["see"] = general
+
+
+def _not_later(grade: Grade, case: Case) -> bool:
+    """Whether no case before this one has failed already."""
+    failure = grade.verdict.failure
+    cases = grade.problem.cases
+    return failure is None or cases.index(case) <= cases.index(failure.case)
 
 
 def _settle_case_rows(grade: Grade) -> None:

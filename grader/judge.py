@@ -95,6 +95,8 @@ class Judge:
                 grade.over.set()
             _stage(grade, "offline compile" if grade.backend == "interpreter" else "bounds", other)
         verdict = grade.verdict
+        if verdict.status == "passed" and grade.backend == "cuda" and not verdict.compile:
+            compile_offline(self, grade)  # torch.compile launches by itself: what it launched was not seen
         if verdict.status == "passed" and grade.backend == "cuda":
             if grade.options.time is not False and grade.problem.timing is not None:
                 from grader.measure import measure

@@ -36,7 +36,7 @@ def block_copy_2d(x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n_rows, n_cols = x.shape
     if out.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no row, or no column: nothing to own
     grid = (triton.cdiv(n_rows, BLOCK_M), triton.cdiv(n_cols, BLOCK_N))
     block_copy_kernel[grid](
         x,

@@ -26,7 +26,7 @@ def row_max(x: torch.Tensor) -> torch.Tensor:
     n_rows, n_cols = x.shape
     out = torch.empty(n_rows, dtype=x.dtype, device=x.device)
     if n_rows == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no row: no program has anything to own
     row_max_kernel[(n_rows,)](
         x,
         out,

@@ -31,7 +31,7 @@ def row_scale(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n_rows, n_cols = x.shape
     if out.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no row, or no column: nothing to own
     row_scale_kernel[(n_rows,)](
         x,
         scale,

@@ -33,6 +33,6 @@ def online_softmax(x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n_rows, n_cols = x.shape
     if out.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no row, or no column: nothing to own
     online_softmax_kernel[(n_rows,)](x, out, n_cols, x.stride(0), out.stride(0), BLOCK=1024, num_warps=4)
     return out

@@ -31,7 +31,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n_rows, n_cols = x.shape
     if out.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no row, or no column: nothing to own
     BLOCK_N = triton.next_power_of_2(n_cols)
     # 16 elements a thread: fewer threads would hold too much each, more would wait for each other in the reductions
     num_warps = min(max(BLOCK_N // 512, 1), 32)

@@ -64,6 +64,24 @@ def test_interpreter_needs_numpy():
     assert not [line for line in requirements if line.startswith("numpy") and "extra" not in line]
 
 
+def test_the_interpreter_must_be_chosen_before_triton_is_imported():
+    source = (
+        ATTEMPT
+        + """
+import os
+os.environ["TRITON_INTERPRET"] = "1"
+
+@triton.jit
+def total(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, 8)), axis=0))
+
+print(attempt(lambda: total[(1,)](torch.ones(8), torch.zeros(1))).split(":")[0])
+"""
+    )
+    assert interpreted(source).split() == ["accepted"]
+    assert compiled(source).split() != ["accepted"]  # tl.sum was defined before
+
+
 def test_vector_add_is_right_for_every_size():
     out = interpreted(
         ADD
@@ -161,6 +179,33 @@ def test_constexpr_may_be_positional():
     source = COPY + "x = torch.zeros(64)\ncopy_kernel[(1,)](torch.ones(64), x, 64, 64)\nprint(float(x.sum()))"
     assert interpreted(source).split() == ["64.0"]
     compiled(source)
+
+
+def test_a_constexpr_decides_which_code_exists():
+    out = compiled("""
+@triton.jit
+def kernel(x_ptr, n, RELU: tl.constexpr, STEPS: tl.constexpr, UNROLL: tl.constexpr):
+    y = tl.load(x_ptr)
+    if UNROLL:
+        for i in tl.static_range(STEPS):
+            y += i * y
+    else:
+        for i in range(STEPS):
+            y += i * y
+    if RELU:
+        y = tl.maximum(y, 0.0)
+    if n > 8:
+        tl.store(x_ptr, y)
+
+x = torch.zeros(8)
+for relu, unroll in ((False, True), (True, False)):
+    ttir = kernel[(1,)](x, 7, RELU=relu, STEPS=4, UNROLL=unroll).asm["ttir"]
+    print("max" in ttir, "scf.for" in ttir, ttir.count("arith.addf"), "cf.cond_br" in ttir or "scf.if" in ttir)
+""")
+    assert [line.split() for line in out.strip().splitlines()] == [
+        ["False", "False", "4", "True"],
+        ["True", "True", "1", "True"],
+    ]
 
 
 def test_keyword_only_parameters():
@@ -265,68 +310,6 @@ print("fma.rn.f32" in ptx, "mul.f32" in ptx)
 """
     )
     assert out.split() == ["True", "False"]
-
-
-MAXIMA = """
-@triton.jit
-def kernel(x_ptr, out_ptr, WAY: tl.constexpr):
-    offs = tl.arange(0, 4)
-    y = tl.load(x_ptr + offs)
-    if WAY == 0:
-        y = tl.maximum(y, 0.0)
-    elif WAY == 1:
-        y = tl.maximum(y, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    elif WAY == 2:
-        y = tl.where(y < 0, 0.0, y)
-    else:
-        y = tl.where(y > 0, y, 0.0)
-    tl.store(out_ptr + offs, y)
-
-x = torch.tensor([float("nan"), -1.0, 2.0, 0.0])
-"""
-
-
-def test_maximum_drops_nan_on_a_gpu():
-    out = compiled(
-        MAXIMA
-        + """
-for way in range(2):
-    ptx = kernel[(1,)](x, x, WAY=way).asm["ptx"]
-    print("max.NaN.f32" in ptx, "max.f32" in ptx)
-"""
-    )
-    assert out.split() == ["False", "True", "True", "False"]
-    out = interpreted(
-        MAXIMA
-        + """
-for way in range(4):
-    out = torch.empty(4)
-    kernel[(1,)](x, out, WAY=way)
-    print(bool(out[0].isnan()))
-print(bool(torch.relu(x)[0].isnan()))
-"""
-    ).split()
-    assert out[1:] == ["True", "True", "False", "True"]
-    if TRITON <= (3, 7):
-        assert out[0] == "True"  # so the interpreter hides it
-    elif TRITON >= (3, 9):
-        assert out[0] == "False"
-
-
-def test_half_tile_times_a_number():
-    source = """
-@triton.jit
-def kernel(x_ptr, out_ptr, scale, CONSTANT: tl.constexpr):
-    offs = tl.arange(0, 128)
-    x = tl.load(x_ptr + offs)
-    tl.static_print((x * 0.1).dtype, (x * CONSTANT).dtype, (x * scale).dtype, (x.to(tl.float32) * 0.1).dtype)
-    tl.store(out_ptr + offs, x * scale)
-
-x = torch.zeros(128)
-kernel[(1,)](x.half(), x, 0.1, CONSTANT=0.1)
-"""
-    assert compiled(source).split() == ["fp16", "fp16", "fp32", "fp32"]
-    assert interpreted(source).split() == ["fp16", "fp16", "fp16", "fp32"]
 
 
 def test_interpreter_is_wrong_for_bfloat16_arithmetic():

@@ -58,6 +58,22 @@ assert out.item() == 7
     interpreted(source)
 
 
+def test_a_program_without_a_row_may_return_early():
+    source = """
+@triton.jit
+def mark(x_ptr, n_rows):
+    row = tl.program_id(0)
+    if row >= n_rows:
+        return
+    tl.store(x_ptr + row, 1.0)
+x = torch.zeros(8)
+if mark[(6,)](x, 3) is None:
+    assert x.tolist() == [1.0] * 3 + [0.0] * 5
+"""
+    interpreted(source)
+    compiled(source)
+
+
 def test_empty_like_keeps_the_strides_of_a_dense_view():
     source = """
 assert torch.empty_like(torch.zeros(3, 5).t()).stride() == (1, 5)

@@ -193,6 +193,64 @@ assert out.isnan().all() and torch.softmax(x, 1).isnan().all()
     interpreted(source)
 
 
+ONE_WALK = """
+@triton.jit
+def statistics(x_ptr, out_ptr, n, GUARD: tl.constexpr, BLOCK: tl.constexpr):
+    m = -float("inf")
+    l = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < n, other=-float("inf"))
+        m_new = tl.maximum(m, tl.max(x, axis=0))
+        shift = m_new
+        if GUARD:
+            shift = tl.where(m_new == -float("inf"), 0.0, m_new)
+        l = l * tl.exp(m - shift) + tl.sum(tl.exp(x - shift), axis=0)
+        m = m_new
+    tl.store(out_ptr, m)
+    tl.store(out_ptr + 1, l)
+def found(x, guard, block):
+    out = torch.zeros(2)
+    compiled = statistics[(1,)](x, out, x.numel(), GUARD=guard, BLOCK=block)
+    return out if compiled is None else None
+"""
+
+
+def test_one_walk_finds_maximum_and_sum():
+    source = (
+        ONE_WALK
+        + """
+m, l = found(torch.tensor([1., 3., 2., 5.]), False, 2).tolist()
+assert m == 5.0 and round(l, 4) == 1.2034
+x = torch.randn(1000) + torch.arange(1000) / 50
+m, l = found(x, False, 64)
+assert m == x.max() and torch.allclose(l, torch.exp(x - x.max()).sum())
+"""
+    )
+    interpreted(source)
+    after_one_tile = math.exp(1 - 3) + math.exp(3 - 3)
+    assert round(after_one_tile, 4) == 1.1353
+    assert round(after_one_tile * math.exp(3 - 5), 4) == 0.1537
+    assert round(math.exp(2 - 5) + math.exp(5 - 5), 4) == 1.0498
+    assert round(50 * math.exp(4 - 7), 2) == 2.49
+
+
+def test_a_first_tile_of_minus_inf_needs_a_guard():
+    source = (
+        ONE_WALK
+        + """
+x = torch.tensor([-float("inf")] * 4 + [1., 2.])
+assert found(x, False, 4)[1].isnan()
+m, l = found(x, True, 4)
+assert m == 2.0 and torch.allclose(l, 1 + torch.exp(torch.tensor(-1.0)))
+low = torch.full((4,), -1000.0)
+assert torch.exp(low - 0).sum() == 0.0  # a maximum that starts at 0
+"""
+    )
+    interpreted(source)
+    compiled(ONE_WALK + "found(torch.zeros(6), True, 4)")
+
+
 def test_max_passes_over_nan_but_softmax_does_not():
     source = (
         SOFTMAX

@@ -62,7 +62,8 @@ PROBLEM = Problem(
         case(11, 131, torch.float16),
         Case("inf, nan and 0, M=3 N=70", with_specials),
     ),
-    timing=Timing("M=N=8192 float32", lambda draw: (draw.normal(8192), draw.normal(8192)), fair=0.25, fast=0.5),
+    # 1,048,576 programs of 64 elements: about 0.61 ns a program on an H200 whatever it does, 0.10 of copy bandwidth
+    timing=Timing("M=N=8192 float32", lambda draw: (draw.normal(8192), draw.normal(8192)), fair=0.02, fast=0.05),
     mistakes=(
         Mistake(
             cause="swapped_axes",

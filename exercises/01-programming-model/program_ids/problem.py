@@ -38,7 +38,8 @@ PROBLEM = Problem(
     work=work,
     tolerance=Tolerance(exact=True),
     cases=(case(1), case(65), case(0), case(63), case(64), case(130), case(1009)),
-    timing=Timing("n=2^25", lambda draw: (whole_numbers(draw, 2**25),), fair=0.3, fast=0.6),
+    # 524,288 programs of 64 elements: about 0.61 ns a program on an H200 whatever it does, 0.20 of copy bandwidth
+    timing=Timing("n=2^25", lambda draw: (whole_numbers(draw, 2**25),), fair=0.05, fast=0.1),
     mistakes=(
         Mistake(
             cause="id_not_added",

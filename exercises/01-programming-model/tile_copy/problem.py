@@ -110,5 +110,6 @@ PROBLEM = Problem(
         "The grid is a tuple with one number, rounded up: (triton.cdiv(n, block),). For n = 0 there is nothing to launch.",
         "copy_kernel[(triton.cdiv(n, block),)](x, out, n, BLOCK=block); inside: offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
     ),
+    copies=("x",),
     fixed={"copy_kernel": "the task gives the kernel's signature; the launch is yours"},
 )

@@ -77,6 +77,7 @@ PROBLEM = Problem(
     reference=reference,
     work=work,
     tolerance=Tolerance(exact=True),
+    copies=("x",),
     cases=(
         case(1, 1),
         case(3, 5),

@@ -135,7 +135,7 @@ PROBLEM = Problem(
             concept="dtype",
             see="m04.lesson.dtype",
             model=overflowing,
-            line=r"tl\.sum\(|acc \+=",
+            line=r"tl\.(?:zeros|sum)\((?!.*float32)|acc \+=",
         ),
         Mistake(
             cause="rounded_to_input",

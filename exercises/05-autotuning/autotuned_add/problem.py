@@ -74,7 +74,7 @@ PROBLEM = Problem(
             concept="autotuning",
             see="m05.lesson.autotune",
             model=only_the_first_programs,
-            line=r"add_kernel\[",
+            line=r"(?m)^\s*grid\s*=|add_kernel\[",
         ),
         Mistake(
             cause="operand_used_twice",

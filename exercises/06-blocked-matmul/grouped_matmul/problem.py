@@ -32,6 +32,15 @@ def zeros_and_ones(draw: Draw):
     return a, draw.integers(34, 40, low=0, high=2, dtype=torch.float16)
 
 
+def large_partial_sums(draw: Draw):
+    """The first 32 products of each sum reach 320 000, past float16's 65 504; the next 32 take it away again."""
+    a = draw.full(16, 64, value=100.0, dtype=torch.float16)
+    b = draw.full(64, 16, value=100.0, dtype=torch.float16)
+    b[32:] = -100.0
+    b[0] += draw.integers(16, low=0, high=8, dtype=torch.float16)
+    return a, b
+
+
 def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
@@ -115,6 +124,7 @@ PROBLEM = Problem(
         case(70, 40, 50, b_t=True, note="B transposed"),
         case(288, 33, 32, note="three groups"),
         Case("130x40x34, zeros and ones", zeros_and_ones),
+        Case("16x16x64, partial sums past 65504", large_partial_sums),
         case(16, 16, 300),
     ),
     timing=Timing(

@@ -115,7 +115,7 @@ PROBLEM = Problem(
             concept="autograd",
             see="m08.lesson.operator",
             model=lambda x, grad: (reference(x), grad * torch.sigmoid(x)),
-            line=r"def backward\(",
+            line=r"def backward\([\s\S]*?\breturn\b",
         ),
         Mistake(
             cause="wrong_operation",
