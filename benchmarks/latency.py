@@ -39,7 +39,7 @@ def main() -> int:
     print(f"{ready['device']}, {ready['versions']}; ready after {time.perf_counter() - started:.2f} s")
     for slug in options.exercises:
         request = {"op": "grade", "exercise": slug, "file": str(find(slug).solution), "backend": options.backend}
-        graded = [_grade(server, {**request, "time": options.time}) for _ in range(options.runs + 1)]
+        graded = [_grade(server, {**request, "time": None if options.time else False}) for _ in range(options.runs + 1)]
         seconds = [s for s, _ in graded[1:]]
         verdict = graded[-1][1]
         stages = {s["name"]: s["seconds"] for s in verdict["stages"]}

@@ -34,7 +34,9 @@ def main() -> int:
     )
     assert server.stdin is not None and server.stdout is not None
     ready = json.loads(server.stdout.readline())
-    verdicts = []
+    options.out.mkdir(parents=True, exist_ok=True)
+    stem = options.out / f"solutions-{ready['device'].lower().replace(' ', '-')}"
+    verdicts: list[dict[str, Any]] = []
     for files in chosen:
         started = time.perf_counter()
         request = {
@@ -43,6 +45,7 @@ def main() -> int:
             "exercise": files.slug,
             "file": str(files.solution),
             "backend": options.backend,
+            "time": True,
         }
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
@@ -62,13 +65,11 @@ def main() -> int:
             )
         for note in verdict.get("notes", []):
             print("    note:", note)
+        # as they come: an interrupted run keeps what it measured
+        stem.with_suffix(".json").write_text(json.dumps(verdicts, indent=1) + "\n")
+        stem.with_suffix(".md").write_text(table(ready, verdicts))
     server.stdin.close()
     server.wait(30)
-    options.out.mkdir(parents=True, exist_ok=True)
-    device = ready["device"].lower().replace(" ", "-")
-    stem = options.out / f"solutions-{device}"
-    stem.with_suffix(".json").write_text(json.dumps(verdicts, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(table(ready, verdicts))
     return 0 if all(v["status"] == "passed" for v in verdicts) else 1
 
 
