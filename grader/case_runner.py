@@ -98,7 +98,20 @@ class CaseRunner:
         self.problem, self.process, self.buffers, self.limit = problem, process, buffers, limit
         self.guard = CPU_GUARD if buffers.device == "cpu" else CUDA_GUARD
 
-    def run(self, values: Values, *, filler: str = "poison", noop: bool = False, keep: bool = True) -> Outcome:
+    def run(self, values: Values, *, filler: str = "poison", noop: bool = False, trace: bool = False) -> Outcome:
+        """One call, judged. Raises RunnerGone; an answer that makes no sense counts as a crash."""
+        try:
+            return self._run(values, {"filler": filler, "noop": noop, "trace": trace})
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            return Outcome("crashed", f"the process answered nonsense ({type(error).__name__})", cause="crashed")
+
+    def owner(self, output: int, index: tuple[int, ...]) -> tuple[int, ...] | None:
+        """After a traced call: the program that stored this element, by the runner's own account."""
+        reply = self.process.ask({"op": "owner", "output": output, "index": list(index)}, self.limit)
+        program = reply.get("program")
+        return tuple(int(i) for i in program) if isinstance(program, list) else None
+
+    def _run(self, values: Values, how: dict[str, Any]) -> Outcome:
         arena = self.buffers.arena
         layout, arguments, outputs = layout_of(values, self.guard)
         guards.fill(arena[: layout.size])
@@ -120,8 +133,7 @@ class CaseRunner:
                     for v, r in zip(values.args, arguments, strict=True)
                 ],
                 "outputs": [r.described() for r in returned],
-                "filler": filler,
-                "noop": noop,
+                **how,
             },
             self.limit,
         )

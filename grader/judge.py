@@ -218,6 +218,7 @@ class Judge:
                         last_passed = (case, values)
                 elif not failed:
                     failed = True
+                    outcome = self._with_owner(runner, values, outcome)
                     verdict.first_failure(case, values, outcome)
                 row = case_row(case, outcome)
                 if outcome.status in ("crashed", "timeout"):
@@ -242,6 +243,22 @@ class Judge:
             return runner.run(values, **how)
         except RunnerGone as gone:
             return Outcome(gone.status, str(gone), cause=gone.status)
+
+    def _with_owner(self, runner: CaseRunner, values: Values, outcome: Outcome) -> Outcome:
+        """In the interpreter, which program stored the first wrong element."""
+        bad = outcome.comparison.first_bad_index if outcome.comparison else None
+        returned = len(values.expected) - len(runner.problem.mutates)
+        if outcome.status != "wrong_answer" or bad is None or outcome.output >= returned:
+            return outcome
+        if runner.process.warm.mode != "interpreter" or outcome.cause is not None:
+            return outcome
+        try:
+            again = runner.run(values, trace=True)
+            if again.status == "wrong_answer" and again.output == outcome.output:
+                return replace(outcome, program_id=runner.owner(outcome.output, bad))
+        except RunnerGone:
+            pass
+        return outcome
 
     def _once_more(self, runner: CaseRunner, grade: Grade, case: Case, values: Values, first: Outcome) -> Outcome:
         """On a GPU the same bits from the same values; on either backend, right on new values in the same buffers."""

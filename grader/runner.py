@@ -36,6 +36,7 @@ class Runner:
         self.watch: Any = None
         self.launches: Any = None
         self.compiled_entry: Any = None
+        self.returned: list[Any] = []  # of the last call
 
     def prepare(self) -> None:
         """Set the mode's hooks before the learner's file is imported."""
@@ -82,6 +83,7 @@ class Runner:
         """Run the entry once on the judge's buffers, then copy what it returned into the judge's output buffers."""
         args = [self.memory.tensor(a["tensor"]) if "tensor" in a else a["value"] for a in message["args"]]
         if self.watch is not None:
+            self.watch.stores = [] if message.get("trace") else None
             self.watch.filler, self.watch.noop = message.get("filler", "poison"), bool(message.get("noop"))
             self.watch.traffic, self.watch.undefined = type(self.watch.traffic)(), 0
         if self.launches is not None:
@@ -102,6 +104,7 @@ class Runner:
             return errors.described(error, self.path, "call", self.module)
         seconds = time.perf_counter() - started
         values = returned if isinstance(returned, (tuple, list)) else (returned,)
+        self.returned = list(values)
         outputs: list[dict[str, Any]] = []
         for position, value in enumerate(values):
             if not isinstance(value, torch.Tensor):
@@ -137,6 +140,16 @@ class Runner:
         if self.launches is not None:
             reply["launches"] = self.launches.count
         return reply
+
+    def owner(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Which program stored an element of the last call's output: the last one that did."""
+        tensor = self.returned[int(message["output"])]
+        offset = sum(i * s for i, s in zip(message["index"], tensor.stride(), strict=True))
+        address = tensor.data_ptr() + offset * tensor.element_size()
+        for program, addresses in reversed(self.watch.stores or []):
+            if bool((addresses == address).any()):
+                return {"event": "owner", "program": list(program)}
+        return {"event": "owner", "program": None}
 
     @property
     def guarded(self) -> bool:
@@ -280,6 +293,8 @@ def serve(mode: str, spec: dict[str, Any], sock: Any, memory_fd: int | None) -> 
             channel.send({"event": "memory"})
         elif operation == "call":
             channel.send(runner.call(message))
+        elif operation == "owner":
+            channel.send(runner.owner(message))
         elif operation == "opcheck":
             channel.send(runner.opcheck(message))
         elif operation == "compiled":

@@ -75,6 +75,12 @@ def watch_interpreter(learner_file: str) -> Watch:
             watch.traffic.loaded_bytes += loaded
             watch.traffic.stored_bytes += stored
 
+    def note_store(self: Any, ptrs: Any, mask: Any) -> None:
+        if watch.stores is not None:
+            addresses = np.asarray(ptrs.data)
+            active = np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
+            watch.stores.append((tuple(int(i) for i in self.grid_idx), addresses[active]))
+
     def check(self: Any, access: str, ptrs: Any, mask: Any, masked: bool) -> int:
         """Raise OutOfBounds for the first active lane outside its tensor; return how many lanes are active."""
         addresses = np.asarray(ptrs.data)
@@ -137,6 +143,7 @@ def watch_interpreter(learner_file: str) -> Watch:
             mask = make_handle(mask, interpreter.tl.int1)
         count = check(self, "store", ptrs, mask, not unmasked)
         count_bytes(0, count * np.dtype(interpreter._get_np_dtype(ptrs.get_element_ty())).itemsize)
+        note_store(self, ptrs, mask)
         return masked_store(self, ptrs, value, mask, *rest)
 
     builder_class.create_masked_load, builder_class.create_masked_store = load, store
@@ -147,6 +154,7 @@ def watch_interpreter(learner_file: str) -> Watch:
         count = check(self, "atomic", ptr, mask, not bool(np.asarray(mask.data).all()))
         size = count * np.dtype(interpreter._get_np_dtype(ptr.get_element_ty())).itemsize
         count_bytes(size, size)
+        note_store(self, ptr, mask)
         return atomic(self, op, ptr, value, mask, *rest)
 
     builder_class.create_atomic_rmw = atomic_rmw

@@ -44,6 +44,7 @@ class Watch:
     learner_file: str
     filler: str = "poison"
     noop: bool = False
+    stores: list[tuple[tuple[int, ...], Any]] | None = None  # program and addresses of each store, when asked for
     undefined: int = 0  # lanes that a load without `other` left undefined
     traffic: Traffic = field(default_factory=Traffic)
     extents: dict[int, Extent] = field(default_factory=dict)

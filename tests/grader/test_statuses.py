@@ -60,7 +60,16 @@ def test_a_kernel_that_stores_nothing_is_not_written(submit):
 def test_a_small_error_in_one_element_is_a_wrong_answer(submit):
     verdict = submit("vector_add", ("x + y, mask", "x + y + tl.where(offs == 1000, 1e-5, 0.0), mask"))
     assert verdict["status"] == "wrong_answer"
-    assert next(c for c in verdict["cases"] if c["status"] == "wrong_answer")["name"].startswith("n=1023")
+    wrong = next(c for c in verdict["cases"] if c["status"] == "wrong_answer")
+    assert (
+        wrong["name"].startswith("n=1023") and wrong["first_bad_index"] == [1000] and wrong["program_id"] == [0, 0, 0]
+    )
+
+
+def test_the_program_that_wrote_the_first_wrong_element_is_named(submit):
+    verdict = submit("vector_add", ("x + y, mask", "x + y + tl.where(offs == 3100, 1.0, 0.0), mask"))
+    wrong = next(c for c in verdict["cases"] if c["status"] == "wrong_answer")
+    assert wrong["first_bad_index"] == [3100] and wrong["program_id"] == [3, 0, 0]
 
 
 def test_the_output_of_a_known_mistake_is_named(submit):
