@@ -102,9 +102,20 @@ def indented(bug: Bug, line: int, typed: str) -> str:
     return "\n".join(indent + part for part in typed.split("\n"))
 
 
-def submission_line(bug: Bug, grader_line: int) -> int:
-    """The line of `bug.code` behind a line that the grader named in `bug_source(bug)`."""
-    return grader_line - _imports(bug).count("\n")
+def submission_line(bug: Bug, grader_line: int, mends: Mapping[int, str] | None = None) -> int:
+    """The line of `bug.code` behind a line that the grader named in `mended_source(bug, mends)`, by default in
+    `bug_source(bug)`. 0 or less: a line of the imports put in front."""
+    left = grader_line - _imports(bug).count("\n")
+    if left <= 0:
+        return left
+    mends = mends or {}
+    lines = bug.code.rstrip("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        text = mends.get(number, line)
+        left -= len(text.rstrip("\n").split("\n")) if text or number not in mends else 0
+        if left <= 0:
+            return number
+    return len(lines)
 
 
 def _imports(bug: Bug) -> str:

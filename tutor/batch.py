@@ -56,6 +56,8 @@ async def _run(
         async with asyncio.TaskGroup() as group:
             for grader in graders:
                 group.create_task(work(grader))
+    except BaseExceptionGroup as group:  # one fault is enough to tell
+        raise group.exceptions[0] from None
     finally:
         await asyncio.gather(*(grader.close() for grader in graders))
     return [results[index] for index in range(len(jobs))]

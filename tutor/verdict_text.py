@@ -29,6 +29,9 @@ STATUS_WORDS = {
 }
 LIMIT_WORDS = {"memory": "memory bandwidth", "compute": "matmul peak"}
 NOT_JUDGED = ("skipped", "not_run")
+CASE_SIGNS = {"passed": ("✓", "pass"), "skipped": ("–", "skip"), "not_run": ("–", "not run")}
+GPU_NAMES = {"sm_80": "A100", "sm_89": "L4, RTX 40", "sm_90": "H100, H200", "sm_100": "B200", "gfx942": "MI300X"}
+LEAST_SLACK = 1.02  # a ratio that rounds to "as little as the task needs"
 SHOWS_ELEMENT = ("wrong_answer", "not_written", "nondeterministic", "input_mutated")
 OUTPUT_LINES = 20
 OUTPUTS = (("text", "Your file printed"), ("stdout", "Your file printed"), ("stderr", "Your file wrote to stderr"))
@@ -51,21 +54,39 @@ def status_words(status: str) -> str:
 def case_line(case: Mapping[str, Any]) -> str:
     """One case in one line: a glyph and a word, its name, and what was seen."""
     status = str(case.get("status", ""))
-    glyph, word = ("✓", "pass") if status == "passed" else ("–", "skip") if status in NOT_JUDGED else ("✗", "FAIL")
+    glyph, word = CASE_SIGNS.get(status, ("✗", "FAIL"))
     text = f"{glyph} {word}  {case.get('name', '')}"
-    if status == "passed":
+    if status in ("passed", "not_run"):
         return text
-    if status in NOT_JUDGED:
-        return f"{text}: {case.get('message') or status_words(status)}"
-    return f"{text}: {status_words(status)}"
+    if status == "skipped":
+        return f"{text}: {case.get('message') or 'skipped'}"
+    return f"{text}: {status.replace('_', ' ')}"
 
 
-def verdict_lines(verdict: Mapping[str, Any], *, width: int = 80, source: str | None = None) -> list[Line]:
-    """`source` is the graded file's text: with it, the diagnosed line is quoted."""
-    return [line for line in _lines(verdict, source) for line in _wrapped(line, width)]
+def verdict_lines(
+    verdict: Mapping[str, Any],
+    *,
+    width: int = 80,
+    source: str | None = None,
+    look_up: str = "triton-prep show {}",
+    onward: str = "",
+) -> list[Line]:
+    """`source` is the graded file's text: with it, the diagnosed line is quoted. `look_up` says how to open the item
+    that the diagnosis names, `onward` what may come after a pass."""
+    lines = _lines(verdict, source, look_up, onward)
+    return [part for line in lines for part in _wrapped(line, width)]
 
 
-def _lines(verdict: Mapping[str, Any], source: str | None) -> Iterator[Line]:
+def shortfall_lines(verdict: Mapping[str, Any], source: str | None = None) -> list[Line]:
+    """Why it is not passed, without the rest: for a small place. Not wrapped."""
+    return [
+        Line(status_words(str(verdict.get("status", ""))), "bad"),
+        *_diagnosis(verdict, source, ""),
+        *_failing(verdict),
+    ]
+
+
+def _lines(verdict: Mapping[str, Any], source: str | None, look_up: str, onward: str) -> Iterator[Line]:
     good = passed(verdict)
     status = str(verdict.get("status", ""))
     glyph = "✓" if good else "·" if status == "not_started" else "✗"
@@ -76,8 +97,12 @@ def _lines(verdict: Mapping[str, Any], source: str | None) -> Iterator[Line]:
     device = verdict.get("device") or verdict.get("backend")
     if device:
         yield Line(f"  {title} on {device}" if title != name else f"  on {device}", "dim")
+    if good and onward:
+        yield Line(onward)
+    if not good:
+        yield from _diagnosis(verdict, source, look_up)
     yield from _cases(verdict)
-    yield from _diagnosis(verdict, source)
+    yield from _failing(verdict)
     yield from _compile(verdict)
     yield from _traffic(verdict)
     yield from _timing(verdict)
@@ -104,29 +129,39 @@ def _cases(verdict: Mapping[str, Any]) -> Iterator[Line]:
         state = case.get("status")
         if state != "not_run":
             yield Line(f"  {case_line(case)}", "good" if state == "passed" else "dim" if state == "skipped" else "bad")
+
+
+def _failing(verdict: Mapping[str, Any]) -> Iterator[Line]:
+    """What was seen in the first case that fell short, as far as the diagnosis does not say it."""
+    judged = [case for case in verdict.get("cases") or () if case.get("status") not in NOT_JUDGED]
     failing = next((case for case in judged if case.get("status") != "passed"), None)
     if failing is None:
         return
+    explained = str((verdict.get("diagnosis") or {}).get("message") or "")
     message = str(failing.get("message") or "")
-    if message and message not in str((verdict.get("diagnosis") or {}).get("message")):
-        for text in message.splitlines():
-            yield Line(f"    {text}")
+    found: list[str] = []
+    if message and message not in explained:
+        found += message.splitlines()
     if failing.get("first_bad_index") is not None and failing.get("status") in SHOWS_ELEMENT:
-        yield Line(f"    first wrong element: index {_index(failing['first_bad_index'])}")
-    if failing.get("program_id") is not None:
-        yield Line(f"    by program {_index(failing['program_id'])}")
+        found.append(f"first wrong element: index {_index(failing['first_bad_index'])}")
+    if failing.get("program_id") is not None and "program" not in explained + message:
+        found.append(f"by program {_index(failing['program_id'])}")
     if failing.get("max_error") is not None and failing.get("status") == "wrong_answer":
         allowed = failing.get("tolerance")
         limit = f"; allowed {allowed:.3g}" if isinstance(allowed, (int, float)) else ""
-        yield Line(f"    largest error: {_figure(failing['max_error'])}{limit}")
+        found.append(f"largest error: {_figure(failing['max_error'])}{limit}")
+    if found:
+        yield Line(f"In case {failing.get('name', '')}", "head")
+    for text in found:
+        yield Line(f"  {text}")
 
 
-def _diagnosis(verdict: Mapping[str, Any], source: str | None) -> Iterator[Line]:
+def _diagnosis(verdict: Mapping[str, Any], source: str | None, look_up: str) -> Iterator[Line]:
     diagnosis = verdict.get("diagnosis")
     if not diagnosis:
         return
     cause = str(diagnosis.get("cause") or "").replace("_", " ")
-    yield Line(f"Why: {cause}" if cause else "Why", "head")
+    yield Line(f"Why: {cause}" if cause not in ("", "unknown") else "What was seen", "head")
     if diagnosis.get("message"):
         for text in str(diagnosis["message"]).splitlines():
             yield Line(f"  {text}")
@@ -135,44 +170,66 @@ def _diagnosis(verdict: Mapping[str, Any], source: str | None) -> Iterator[Line]
         text = _quoted(source, line)
         yield Line(f"  line {line}:  {text}" if text else f"  line {line}", "code")
     see = diagnosis.get("see")
-    if see:
-        yield Line(f"  See {see} (triton-prep show {see}).")
+    if see and look_up:
+        yield Line(f"  More in {see}: {look_up.format(see)}")
 
 
 def _compile(verdict: Mapping[str, Any]) -> Iterator[Line]:
+    """One line a kernel in words; a kernel compiled anew for other arguments says only what differs."""
     rows = verdict.get("compile") or []
     if not rows:
         return
-    target = rows[0].get("target", "")
-    yield Line(f"Compiled for {target} (registers a thread, spilled bytes, shared bytes a program)", "head")
-    width = max(6, *(len(str(row.get("kernel", ""))) for row in rows))
-    names = f"  {'kernel':{width}}  warps  regs  spill  shared  vec  dots  occ"
-    yield Line(names, "dim")
-    told: set[str] = set()
+    target = str(rows[0].get("target", ""))
+    offline = ", without such a GPU" if verdict.get("backend") == "interpreter" else ""
+    gpu = f" ({GPU_NAMES[target]})" if target in GPU_NAMES else ""
+    yield Line(f"Compiled for {target}{gpu}{offline}", "head")
+    known: dict[str, list[dict[str, str]]] = {}
     for row in rows:
-        occupancy = row.get("occupancy")
-        share = "–" if occupancy is None else f"{100 * occupancy:.0f}%"
-        cells = [
-            _cell(row.get(key))
-            for key in ("num_warps", "registers", "spill_bytes", "shared_bytes", "vector_loads", "tensor_core_ops")
-        ]
-        text = f"{cells[0]:>5}  {cells[1]:>4}  {cells[2]:>5}  {cells[3]:>6}  {cells[4]:>3}  {cells[5]:>4}  {share:>4}"
-        if f"{row.get('kernel')} {text}" not in told:  # the same kernel is compiled anew for other sizes
-            yield Line(f"  {row.get('kernel', ''):{width}}  {text}", "code")
-        told.add(f"{row.get('kernel')} {text}")
+        kernel, words = str(row.get("kernel", "")), _resources(row)
+        before = known.setdefault(kernel, [])
+        if not before:
+            yield Line(f"  {kernel}: {', '.join(words.values())}")
+        elif words not in before:
+            other = ", ".join(text for key, text in words.items() if text != before[0].get(key))
+            yield Line(f"  {kernel} for other arguments: {other}")
+        before.append(words)
     if any(row.get("spill_bytes") for row in rows):
         yield Line("  Registers are spilled to memory: use a smaller tile or more warps.")
+
+
+def _resources(row: Mapping[str, Any]) -> dict[str, str]:
+    """What a compiled kernel uses, in words; what the compiler did not report is left out."""
+    words: dict[str, str] = {}
+    if (warps := row.get("num_warps")) is not None:
+        words["warps"] = _count(warps, "warp")
+    if (registers := row.get("registers")) is not None:
+        words["registers"] = f"{registers} registers a thread"
+    if (spilled := row.get("spill_bytes")) is not None:
+        words["spill"] = f"{spilled} bytes spilled" if spilled else "nothing spilled"
+    if (shared := row.get("shared_bytes")) is not None:
+        words["shared"] = f"{_bytes(shared)} of shared memory" if shared else "no shared memory"
+    if (vectors := row.get("vector_loads")) is not None:
+        words["vectors"] = _count(vectors, "vector load")
+    if dots := row.get("tensor_core_ops"):
+        words["dots"] = _count(dots, "tensor-core instruction")
+    if (occupancy := row.get("occupancy")) is not None:
+        words["occupancy"] = f"occupancy {100 * occupancy:.0f} %"
+    return words
 
 
 def _traffic(verdict: Mapping[str, Any]) -> Iterator[Line]:
     traffic = verdict.get("traffic")
     if not traffic:
         return
-    yield Line(
-        f"Memory traffic: {_bytes(traffic.get('loaded_bytes'))} loaded, {_bytes(traffic.get('stored_bytes'))} stored; "
-        f"the task needs {_bytes(traffic.get('minimum_bytes'))}: {_figure(traffic.get('ratio'))} times the least",
-        "plain",
-    )
+    loaded, stored, least = (traffic.get(key) for key in ("loaded_bytes", "stored_bytes", "minimum_bytes"))
+    ratio = traffic.get("ratio")
+    moved = f"Memory: it read {_bytes(loaded)} and wrote {_bytes(stored)}"
+    if ratio is None or not least:
+        yield Line(f"{moved}.")
+    elif ratio <= LEAST_SLACK:
+        yield Line(f"{moved}, as little as the task needs.")
+    else:
+        yield Line(f"{moved}: {_figure(ratio)} times the least that the task needs ({_bytes(least)}).")
 
 
 def _timing(verdict: Mapping[str, Any]) -> Iterator[Line]:
@@ -247,8 +304,8 @@ def _index(value: Any) -> str:
     )
 
 
-def _cell(value: Any) -> str:
-    return "–" if value is None else str(value)
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
 def _figure(value: Any) -> str:
@@ -258,11 +315,13 @@ def _figure(value: Any) -> str:
 def _bytes(value: Any) -> str:
     if not isinstance(value, (int, float)):
         return "–"
-    for unit in ("B", "kB", "MB"):
-        if value < 10000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+    if value < 1000:
+        return f"{value:.0f} B"
+    for unit in ("kB", "MB"):
         value /= 1000
-    return f"{value:.1f} GB"
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 100 else f"{value:.0f} {unit}"
+    return f"{value / 1000:.1f} GB"
 
 
 def _micro(value: Any) -> str:

@@ -143,3 +143,31 @@ def test_where_the_app_cannot_be_suspended_the_file_is_named(session: New, monke
             assert "No editor can be opened from here" in s.text()
 
     drive(story)
+
+
+def test_the_file_to_open_is_named_when_no_editor_can_be(session: New, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    async def story() -> None:
+        async with session(size=(140, 40)) as s:
+            await s.open(EXERCISE.id)
+            await s.keys("e")
+            assert "No editor was found" in s.text() and learner_file(s).name in s.text()
+            assert "$EDITOR" in s.text() and "g then grades it" in s.text()
+
+    drive(story)
+
+
+def test_a_pass_offers_the_next_item_and_the_solution(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            write(s, "# right\n")
+            await s.keys("g")
+            await s.until_shown("n goes on")
+            assert "s shows the course's own solution" in s.text().replace("\n", " ")
+            assert s.text().split("\n")[-1].strip().startswith("n Next")
+
+    drive(story)

@@ -95,7 +95,8 @@ def test_a_wrong_mend_says_what_the_grader_found_and_can_be_tried_again(session:
             await s.keys(*["j"] * 12, "enter")
             await s.type("  # fake: wrong_answer")
             await s.keys("enter")
-            await s.until_shown("Not yet: wrong answer (case n=1001). a[i] is 3")
+            await s.until_shown("Not yet: wrong answer")
+            assert "In case n=1001" in s.text() and "a[i] is 3" in s.text()
             assert not s.desk.progress.state(BUG.id).passed
             await s.keys("end", *["backspace"] * len("wrong_answer"))
             await s.type("passed")
@@ -112,7 +113,7 @@ def test_a_bug_with_two_lines_is_graded_when_both_are_mended(session: New) -> No
             await s.keys("j", "enter", *["backspace"] * 2)
             await s.type("0]")
             await s.keys("enter")
-            assert "1 more to mend" in s.text() and "a = x[0]" in s.text()
+            assert "1 more line to mend" in s.text() and "a = x[0]" in s.text()
             await s.keys("j", "enter")
             assert "several lines allowed" in s.text()
             await s.keys("ctrl+end", "enter")
@@ -216,5 +217,33 @@ def test_hints_come_one_by_one_and_are_recorded(session: New) -> None:
             assert s.desk.progress.state(EXERCISE.id).hints == 2
             await s.keys("escape")
             assert "Hint" in s.text() and "Hint 1 of 3" not in s.text()
+
+    drive(story)
+
+
+def test_an_edit_can_be_undone_and_a_line_can_become_several(session: New) -> None:
+    async def story() -> None:
+        async with session(size=(80, 40)) as s:
+            await s.open(TWO_MENDS.id)
+            await s.keys("j", "enter", "f8", "enter")
+            await s.type("b = 1")
+            await s.keys("f6")
+            assert "✎" in s.text() and "b = 1" in s.text()
+            await s.keys("u")
+            assert "✎" not in s.text() and "b = 1" not in s.text()
+
+    drive(story)
+
+
+def test_wrapped_options_go_on_under_their_own_text(session: New) -> None:
+    async def story() -> None:
+        async with session(size=(40, 24)) as s:
+            await s.open(OPEN.id)
+            await s.keys("f6")
+            lines = s.text().split("\n")
+            first = next(index for index, line in enumerate(lines) if "[ ] " in line)
+            start = lines[first].index("[ ] ")
+            following = lines[first + 1]
+            assert following[start : start + 4] in ("    ", "[ ] ")
 
     drive(story)

@@ -90,8 +90,8 @@ def _pairs(item: Match) -> Mark:
     _result(mark)
     for number, pair in enumerate(item.pairs):
         right = number in answer and item.pairs[answer[number]].right == pair.right
-        why = f"  {pair.why}" if pair.why else ""
-        say(text.wrapped(f"{'✓ right' if right else '✗ wrong'}  {pair.left} = {pair.right}{why}", width()))
+        why = f". {pair.why}" if pair.why else ""
+        say(text.bullet("✓ right" if right else "✗ wrong", f"{pair.left} = {pair.right}{why}", width()))
     return mark
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tutor import batch
 from tutor.commands.terminal import CANNOT, PASSED, coloured, note, say, say_json, width
 from tutor.course.loader import CourseErrors, load
-from tutor.course.text import wrapped
+from tutor.course.text import bullet
 from tutor.grading import DoctorReport, Failed
 from tutor.progress import Progress
 from tutor.workspace import Workspace, WorkspaceError, default_workspace
@@ -42,9 +42,9 @@ def doctor(as_json: bool, folder: Path | None) -> int:
 
 def _say_row(row: dict[str, Any]) -> None:
     state = str(row.get("state"))
-    say(wrapped(f"{GLYPHS.get(state, '?')} {state:7}  {row.get('name')}: {row.get('detail')}", width()))
+    say(bullet(f"{GLYPHS.get(state, '?')} {state:7} ", f"{row.get('name')}: {row.get('detail')}", width()))
     if row.get("advice") and state != "ok":
-        say(wrapped(f"           {row['advice']}", width()))
+        say(bullet(" " * 10, row["advice"], width()))
 
 
 def _row(name: str, state: str, detail: str, advice: str = "") -> dict[str, Any]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from grader import catalog
 from tutor.commands.session import open_session
-from tutor.commands.terminal import FELL_SHORT, PASSED, USAGE, Stop, note, say
+from tutor.commands.terminal import FELL_SHORT, PASSED, USAGE, Stop, note, say, width
+from tutor.course.text import wrapped
 from tutor.progress import exercise_id
 from tutor.workspace import Workspace, default_workspace
 
@@ -34,7 +35,7 @@ def hint(name: str, level: int | None, folder: Path | None) -> int:
     level = level or min(session.progress.state(item).hints + 1, len(hints))
     session.progress.record_hint(item, level)
     say(f"Hint {level} of {len(hints)} for {slug}:")
-    say(hints[level - 1])
+    say(wrapped(hints[level - 1], width()))
     return PASSED
 
 
@@ -44,7 +45,8 @@ def solution(name: str, give_up: bool, folder: Path | None) -> int:
     item = exercise_id(session.course, slug)
     state = session.progress.state(item)
     if not (state.passed or state.gave_up or give_up):
-        note(f"{slug} is not passed yet. For help: triton-prep hint {slug}. To see it: solution {slug} --give-up.")
+        note(f"{slug} is not passed yet. For help: triton-prep hint {slug}.")
+        note(f"To see it all the same: triton-prep solution {slug} --give-up.")
         return FELL_SHORT
     if give_up and not state.passed:
         session.progress.record_give_up(item)

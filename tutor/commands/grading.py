@@ -94,7 +94,8 @@ def _run(requests: list[GradeRequest], several: bool, session: Session, *, recor
         if isinstance(event, Failed):
             note(f"{requests[index].exercise}: {event.message}")
         elif isinstance(event, VerdictReady) and not quiet:
-            say_lines(_told(event.verdict, requests[index].file, short=several))
+            onward = "" if several else _onward(session, requests[index].exercise)
+            say_lines(_told(event.verdict, requests[index].file, short=several, onward=onward))
 
     def job(request: GradeRequest) -> batch.Job:
         return lambda grader: grader.grade(request)
@@ -103,7 +104,15 @@ def _run(requests: list[GradeRequest], several: bool, session: Session, *, recor
     return batch.run([job(request) for request in requests], servers=SERVERS, on_event=heard, on_result=done)
 
 
-def _told(verdict: dict[str, Any], file: Path, *, short: bool) -> list[Line]:
+def _onward(session: Session, slug: str) -> str:
+    """What may come after a pass."""
+    solution = f"The course's own solution: triton-prep solution {slug}"
+    item = session.course.exercise_item(slug)
+    following = session.course.after(item.id) if item else None
+    return f"  {solution}. Next: triton-prep show {following.id}" if following else f"  {solution}"
+
+
+def _told(verdict: dict[str, Any], file: Path, *, short: bool, onward: str = "") -> list[Line]:
     if short and (passed(verdict) or verdict.get("status") == "not_started"):
         glyph, tone = ("✓", "good") if passed(verdict) else ("·", "dim")
         cases = f" ({len(verdict.get('cases') or [])} cases)" if passed(verdict) else ""
@@ -112,7 +121,7 @@ def _told(verdict: dict[str, Any], file: Path, *, short: bool) -> list[Line]:
         source = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         source = None
-    return verdict_lines(verdict, width=width(), source=source)
+    return verdict_lines(verdict, width=width(), source=source, onward=onward)
 
 
 def record_grade(progress: Progress, item_id: str, event: Event) -> None:

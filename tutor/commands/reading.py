@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tutor.commands.session import open_session
-from tutor.commands.terminal import PASSED, say, say_json, width
+from tutor.commands.terminal import PASSED, USAGE, Stop, say, say_json, width
 from tutor.course.course import Course, UnknownItem, kind_of
 from tutor.course.model import Exercise, Item, Lesson, Module, Walkthrough
 from tutor.course.text import item_text, module_text
@@ -15,7 +15,12 @@ from tutor.standing import standing
 def list_items(module_id: str | None, folder: Path | None) -> int:
     session = open_session(folder, create=False)
     states = session.progress.states()
-    modules = (session.course.module(module_id),) if module_id else session.course.modules
+    modules = session.course.modules
+    if module_id:
+        modules = tuple(module for module in modules if module.id == module_id)
+        if not modules:
+            known = ", ".join(module.id for module in session.course.modules)
+            raise Stop(f"There is no module {module_id!r}. Modules: {known}.", USAGE)
     for part in standing(session.course, session.progress).modules:
         if part.module not in modules:
             continue

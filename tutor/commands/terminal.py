@@ -15,6 +15,9 @@ PASSED, FELL_SHORT, USAGE, CANNOT = 0, 1, 2, 3
 COLOURS = {"good": "32", "bad": "31", "dim": "2", "head": "1"}
 
 
+_readers_left: list[bool] = []
+
+
 class Stop(Exception):
     """Ends a command with a message on stderr and an exit code."""
 
@@ -34,7 +37,16 @@ def coloured(stream: TextIO) -> bool:
 
 
 def say(text: str = "") -> None:
-    print(text, flush=True)
+    """When whoever read stdout has left (`| head`), the rest goes nowhere: the exit code must still be true."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _readers_left.append(True)
+
+
+def reader_left() -> bool:
+    return bool(_readers_left)
 
 
 def say_lines(lines: Iterable[Line]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from grader import catalog
 from tutor.commands.grading import record_grade
 from tutor.commands.session import Session, open_session
-from tutor.commands.terminal import CANNOT, PASSED, note, say, say_lines, width
+from tutor.commands.terminal import CANNOT, PASSED, note, reader_left, say, say_lines, width
 from tutor.grading import LAST_EVENTS, Failed, Grader, GradeRequest, VerdictReady
 from tutor.progress import exercise_id
 from tutor.verdict_text import verdict_lines
@@ -43,6 +43,8 @@ async def _watch(session: Session, files: dict[Path, str], target: str, *, grade
             for _, changed in sorted(changes, key=lambda change: change[1]):
                 if Path(changed) in files:
                     saved.put_nowait(Path(changed))
+            if reader_left():
+                return PASSED
             if not all(parent.is_dir() for parent in folders):
                 note(f"A watched folder is gone: nothing more to watch in {session.workspace.folder}.")
                 return CANNOT

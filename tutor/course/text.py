@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -21,7 +22,7 @@ def module_text(module: Module, width: int = 80) -> str:
     parts += ["What interviewers probe", wrapped(module.probes, width)]
     for title, notes in (("Gotchas", module.gotchas), ("Versions", module.versions)):
         if notes:
-            parts += [title, "\n".join(_bullet("-", note.text, width) for note in notes)]
+            parts += [title, "\n".join(bullet("-", note.text, width) for note in notes)]
     if module.next:
         parts += ["Next", wrapped(module.next, width)]
     return "\n\n".join(parts)
@@ -45,7 +46,7 @@ def _parts(item: Item, width: int, answer: bool) -> Iterator[str]:
             yield from match_parts(item, width)
             if answer:
                 yield "\n".join(
-                    _bullet("-", f"{pair.left} = {pair.right}{f'. {pair.why}' if pair.why else ''}", width)
+                    bullet("-", f"{pair.left} = {pair.right}{f'. {pair.why}' if pair.why else ''}", width)
                     for pair in item.pairs
                 )
         case Walkthrough():
@@ -67,14 +68,14 @@ def _parts(item: Item, width: int, answer: bool) -> Iterator[str]:
         case Exercise():
             yield wrapped(item.brief, width)
             yield f"Task ({item.exercise})"
-            yield stub_doc(item.exercise)
+            yield table(stub_doc(item.exercise), width)
 
 
 def question_parts(item: Quiz | Predict, width: int) -> Iterator[str]:
     yield wrapped(item.question, width)
     if item.code:
         yield numbered(item.code)
-    yield "\n".join(_bullet(f"{number}.", option.text, width) for number, option in enumerate(item.options, 1))
+    yield "\n".join(bullet(f"{number}.", option.text, width) for number, option in enumerate(item.options, 1))
 
 
 def choice_whys(item: Quiz | Predict, width: int, chosen: frozenset[int] = frozenset()) -> Iterator[str]:
@@ -82,7 +83,7 @@ def choice_whys(item: Quiz | Predict, width: int, chosen: frozenset[int] = froze
     for number, option in enumerate(item.options, 1):
         mark = "✓ right" if option.correct else "✗ wrong"
         mine = " (yours)" if number - 1 in chosen else ""
-        lines.append(_bullet(f"{number}.", f"{mark}{mine}: {option.why}", width))
+        lines.append(bullet(f"{number}.", f"{mark}{mine}: {option.why}", width))
     yield "\n".join(lines)
     if isinstance(item, Quiz) and item.remember:
         yield wrapped(f"Remember: {item.remember}", width)
@@ -104,20 +105,20 @@ def bug_answer(item: Bug, width: int) -> Iterator[str]:
 
 def match_parts(item: Match, width: int) -> Iterator[str]:
     yield wrapped(item.prompt, width)
-    yield "\n".join(_bullet(f"{number}.", pair.left, width) for number, pair in enumerate(item.pairs, 1))
+    yield "\n".join(bullet(f"{number}.", pair.left, width) for number, pair in enumerate(item.pairs, 1))
     order = shuffled_right(item)
-    yield "\n".join(_bullet(f"{chr(97 + place)}.", item.pairs[index].right, width) for place, index in enumerate(order))
+    yield "\n".join(bullet(f"{chr(97 + place)}.", item.pairs[index].right, width) for place, index in enumerate(order))
 
 
 def open_answer(item: Open, width: int) -> Iterator[str]:
     yield wrapped(item.answer, width)
     yield "Points\n" + "\n".join(
-        _bullet(f"{number}.", f"{point.text} ({point.points})", width) for number, point in enumerate(item.rubric, 1)
+        bullet(f"{number}.", f"{point.text} ({point.points})", width) for number, point in enumerate(item.rubric, 1)
     )
     if item.weak:
         yield wrapped(f"A weak answer: {item.weak}", width)
     if item.followups:
-        yield "Follow-up questions\n" + "\n".join(_bullet("-", text, width) for text in item.followups)
+        yield "Follow-up questions\n" + "\n".join(bullet("-", text, width) for text in item.followups)
 
 
 def numbered(code: str) -> str:
@@ -140,6 +141,16 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(out)
 
 
-def _bullet(mark: str, text: str, width: int) -> str:
+def table(text: str, width: int) -> str:
+    """Lines of a name and what it is: where one is too long, it goes on under what it is."""
+    out: list[str] = []
+    for line in text.split("\n"):
+        found = re.match(r"\s*(?:\S.*?\s{2,})?", line)
+        indent = " " * (len(found[0]) if found else 0)
+        out += textwrap.wrap(line, width, subsequent_indent=indent) if len(line) > width else [line]
+    return "\n".join(out)
+
+
+def bullet(mark: str, text: str, width: int) -> str:
     body = wrapped(text, width - len(mark) - 1)
     return f"{mark} " + body.replace("\n", "\n" + " " * (len(mark) + 1))

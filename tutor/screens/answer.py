@@ -8,16 +8,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from tutor.widgets.content import Content, inline, plain, stack
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.prose import CodeView, Reading
 
 
 class HintScreen(ModalScreen[None]):
     BINDINGS = [
         Binding("h", "more", "Next hint"),
-        Binding("escape,q", "dismiss", "Close"),
+        Binding("escape,q", "dismiss", "Close", key_display="Esc"),
     ]
 
     def __init__(self, hints: tuple[str, ...], taken: int, record: Callable[[int], None]) -> None:
@@ -29,7 +30,7 @@ class HintScreen(ModalScreen[None]):
         with Vertical(classes="dialog"):
             with Reading():
                 yield Static(self._text(), id="hints")
-        yield Footer()
+        yield KeyLine()
 
     def _text(self) -> Content:
         parts: list[Content] = []
@@ -50,7 +51,7 @@ class HintScreen(ModalScreen[None]):
 class SolutionScreen(ModalScreen[None]):
     BINDINGS = [
         Binding("y", "copy", "Copy"),
-        Binding("escape,q,s", "dismiss", "Close"),
+        Binding("escape,q,s", "dismiss", "Close", key_display="Esc"),
     ]
 
     def __init__(self, slug: str, code: str) -> None:
@@ -61,7 +62,7 @@ class SolutionScreen(ModalScreen[None]):
         with Vertical(classes="dialog -tall"):
             yield Static(plain(f"Solution of {self.slug}", "bold"))
             yield CodeView(self.code)
-        yield Footer()
+        yield KeyLine()
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.code)

@@ -6,9 +6,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from tutor.widgets.content import DIM_STYLE, Content, columns, plain, stack
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.prose import Reading
 
 GENERAL = """\
@@ -45,7 +46,7 @@ class HelpScreen(ModalScreen[None]):
         with Vertical(classes="dialog -tall"):
             with Reading():
                 yield Static(self._text())
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def _text(self) -> Content:
         rows = [(plain(key, "bold"), plain(words)) for key, words in (*self.keys, *MORE_KEYS)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 
 from tutor.course.course import kind_of
 from tutor.course.model import Item, Module
@@ -15,7 +15,13 @@ from tutor.screens.outline import OutlineScreen, number_of
 from tutor.standing import ModuleStanding, Standing, standing
 from tutor.widgets.content import DIM_STYLE, Content, bar, inline, plain, stack
 from tutor.widgets.desk import desk
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
+
+FIRST_WORDS = """\
+Lessons, quizzes, bugs to mend and kernels to write; the kernels are graded on this machine, with or without a GPU. \
+Enter opens what is highlighted, n goes on from item to item, Esc comes back, ? explains the keys. \
+Every answer is kept at once, so leave whenever you like."""
 
 
 class HomeScreen(Screen[None]):
@@ -35,12 +41,12 @@ class HomeScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         self.standing = standing(desk(self).course, desk(self).progress)
         yield Static(self._title(), id="where")
-        with Horizontal(id="home"):
+        with Vertical(id="home"):
             yield AnswerList(self._rows(), id="modules", classes="rows")
             with VerticalScroll(id="about", can_focus=False):
                 yield Static(Content(""), id="about-text")
         yield Static(Content(""), id="grader-state")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.query_one("#modules").focus()
@@ -96,12 +102,22 @@ class HomeScreen(Screen[None]):
         index = self.query_one("#modules", AnswerList).highlighted
         if index is None or self.standing is None:
             return
-        if index == 0:
-            item = self.standing.next_item
-            module = desk(self).course.module_of(item.id) if item else None
+        if index:
+            text = self._about(self.standing.modules[index - 1].module)
         else:
-            module = self.standing.modules[index - 1].module
-        self.query_one("#about-text", Static).update(self._about(module) if module else Content(""))
+            text = self._about_next(self.standing.next_item)
+        self.query_one("#about-text", Static).update(text)
+
+    def _about_next(self, item: Item | None) -> Content:
+        if item is None:
+            return Content("")
+        module = desk(self).course.module_of(item.id)
+        where = plain(
+            f"{kind_of(item).capitalize()} in module {number_of(module)}, about {item.minutes} min: ", DIM_STYLE
+        )
+        parts = [Content.assemble(where, inline(item.title, "bold"))]
+        parts += [plain(""), inline(module.blurb) if desk(self).progress.resume() else plain(FIRST_WORDS)]
+        return stack(parts)
 
     def _about(self, module: Module) -> Content:
         kinds: dict[str, int] = {}

@@ -10,13 +10,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 
 from tutor.course.course import kind_of
 from tutor.course.model import Item, Module
 from tutor.screens.outline import module_items, number_of, row_of
-from tutor.widgets.content import Content, plain
+from tutor.widgets.content import Content, inline, plain
 from tutor.widgets.desk import desk
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, GaveUp, HintTaken, ItemPane, PageShown
 
@@ -51,23 +52,22 @@ def pane_for(item: Item, position: int) -> ItemPane:
     return pane
 
 
-ITEMS = Binding.Group("Item", compact=True)
-
-
 class ItemScreen(Screen[None]):
     CSS_PATH = "item.tcss"
     BINDINGS = [
-        Binding("n", "next_item", "Next item", group=ITEMS),
-        Binding("p", "previous_item", "Previous item", group=ITEMS),
+        Binding("n", "next_item", "Next"),
+        Binding("p", "previous_item", "Prev"),
         Binding("h", "hint", "Hint"),
-        Binding("s", "solution", "Answer", tooltip="The solution, after a pass or when you give up"),
+        Binding("s", "solution", "Solution", tooltip="After a pass, or when you give up"),
         Binding("f2,o", "outline", "List", key_display="F2", tooltip="The items of this module (also o)"),
-        Binding("escape", "back", "Back"),
+        Binding("escape", "back", "Back", key_display="Esc"),
     ]
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, *, visit: bool = False) -> None:
+        """A `visit` looks something up: where the learner is in the course stays as it was."""
         super().__init__()
         self.item = item
+        self.visit = visit
         self.opened = time.monotonic()
         self.about = False  # probes, gotchas and the like: read, not recorded
 
@@ -76,7 +76,7 @@ class ItemScreen(Screen[None]):
         with Horizontal(id="body"):
             yield AnswerList([], id="outline")
             yield Container(id="stage")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     async def on_mount(self) -> None:
         self.query_one("#outline").display = False
@@ -101,7 +101,8 @@ class ItemScreen(Screen[None]):
         progress = desk(self).progress
         position = 0
         if not self.about:
-            progress.set_resume(item.id)
+            if not self.visit:
+                progress.set_resume(item.id)
             state = progress.state(item.id)
             # whoever had finished starts again at the front
             position = 0 if state.passed else state.position
@@ -112,17 +113,32 @@ class ItemScreen(Screen[None]):
             await stage.remove_children()
             pane = pane_for(item, position)
             await stage.mount(pane)
-        items = self.entries()
-        where = Content.assemble(
-            plain(f"{number_of(self.module)} {self.module.title}", "bold"),
-            plain(f"  {items.index(item) + 1}/{len(items)} {KIND_WORDS[kind_of(item)]}: ", "$foreground 60%"),
-            plain(item.title),
-        )
-        self.query_one("#where", Static).update(where)
+        self._say_where()
         self._refresh_outline()
         if (focus := pane.answer_focus()) is not None:
             focus.focus(scroll_visible=False)
         self.refresh_bindings()
+
+    def _say_where(self) -> None:
+        items = self.entries()
+        number, place = number_of(self.module), f"{items.index(self.item) + 1}/{len(items)}"
+        room = self.app.size.width - 2
+        kind = KIND_WORDS[kind_of(self.item)]
+        long = (f"{number} {self.module.title}", f"  {place} {kind}: ")
+        short = (number, f"  {place} {kind}: ")
+        fits = plain("".join(long)).cell_length + inline(self.item.title).cell_length <= room
+        module, middle = long if fits else short
+        self.query_one("#where", Static).update(
+            Content.assemble(plain(module, "bold"), plain(middle, "$foreground 72%"), inline(self.item.title))
+        )
+
+    def on_resize(self) -> None:
+        if self.query(ItemPane):
+            self._say_where()
+
+    def leading_action(self) -> str:
+        """The key to show first: once the item is answered, the way on."""
+        return "next_item" if self.query(ItemPane) and self.pane.finished else ""
 
     # what the panes tell
 
@@ -137,6 +153,7 @@ class ItemScreen(Screen[None]):
             detail=message.detail,
         )
         self._refresh_outline()
+        self.refresh_bindings()
 
     def on_page_shown(self, message: PageShown) -> None:
         if message.item in self.module.items:

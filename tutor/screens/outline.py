@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 
 from tutor.course.course import kind_of
 from tutor.course.model import Item, Lesson, Module, Note, Page
@@ -23,6 +23,7 @@ from tutor.widgets.content import (
     plain,
 )
 from tutor.widgets.desk import desk
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 
 
@@ -69,7 +70,7 @@ class OutlineScreen(Screen[None]):
     BINDINGS = [
         Binding("n", "beside(1)", "Next module"),
         Binding("p", "beside(-1)", "Previous module"),
-        Binding("escape,q", "back", "Home"),
+        Binding("escape,q", "back", "Home", key_display="Esc"),
     ]
 
     def __init__(self, module: Module) -> None:
@@ -81,7 +82,7 @@ class OutlineScreen(Screen[None]):
         with Vertical(id="module"):
             yield Static(Content(""), id="blurb")
             yield AnswerList([], id="items", classes="rows")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.show_module(self.module)

@@ -9,6 +9,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.types import IgnoreReturnCallbackType
 
 from tutor.course.course import kind_of
+from tutor.course.model import Exercise
 from tutor.widgets.content import Content, inline, plain
 from tutor.widgets.desk import desk
 
@@ -55,7 +56,7 @@ class ItemCommands(Provider):
         matcher = self.matcher(query)
         for item in desk(self.screen).course.items():
             text = f"{item.title} ({item.id})"
-            score = max(matcher.match(text), matcher.match(getattr(item, "exercise", "") or item.id))
+            score = max(matcher.match(text), matcher.match(item.exercise if isinstance(item, Exercise) else item.id))
             if score > 0:
-                shown = Content.assemble(inline(item.title), plain(f"  {kind_of(item)}  {item.id}", "$foreground 60%"))
+                shown = Content.assemble(inline(item.title), plain(f"  {kind_of(item)}  {item.id}", "$foreground 72%"))
                 yield Hit(score, shown, partial(self.app.run_action, f"open_item({item.id!r})"), text)

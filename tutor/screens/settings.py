@@ -7,16 +7,22 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Checkbox, Footer, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 
-from tutor.widgets.content import DIM_STYLE, plain
+from tutor.widgets.content import DIM_STYLE, Content, plain
 from tutor.widgets.desk import desk
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.prose import Reading
 
+SWITCHES = (  # setting, value when on, value when off, words
+    ("motion", "reduced", "full", "Reduced motion"),
+    ("watch", "on", "off", "Watch: grade on every save"),
+)
+
 
 class SettingsScreen(ModalScreen[None]):
-    BINDINGS = [Binding("escape", "dismiss", "Close")]
+    BINDINGS = [Binding("escape", "dismiss", "Close", key_display="Esc")]
 
     def __init__(self, themes: list[str], current: str) -> None:
         super().__init__()
@@ -28,20 +34,17 @@ class SettingsScreen(ModalScreen[None]):
             with Reading(can_focus=False):
                 yield Static(plain("Editor (empty: $VISUAL, $EDITOR, nano, vi)", "bold"))
                 yield Input(progress.setting("editor"), id="editor", compact=True, placeholder="code --wait")
-                yield Checkbox(plain("Reduced motion"), progress.setting("motion") == "reduced",
-                               id="motion", compact=True)  # fmt: skip
-                yield Checkbox(plain("Watch: grade on every save"), progress.setting("watch") == "on",
-                               id="watch", compact=True)  # fmt: skip
+                yield AnswerList(self._switch_rows(), id="switches")
                 yield Static(plain("Theme", "bold"))
                 yield AnswerList([plain(name) for name in self.themes], id="themes")
                 yield Static(plain("Changes are kept at once. Esc closes.", DIM_STYLE))
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         themes = self.query_one("#themes", AnswerList)
         if self.current in self.themes:
             themes.highlighted = self.themes.index(self.current)
-        themes.focus()
+        themes.focus(scroll_visible=False)
 
     @on(OptionList.OptionSelected, "#themes")
     def _theme_picked(self, event: OptionList.OptionSelected) -> None:
@@ -53,10 +56,16 @@ class SettingsScreen(ModalScreen[None]):
     def _editor_typed(self, event: Input.Changed) -> None:
         desk(self.app).progress.set_setting("editor", event.value.strip())
 
-    @on(Checkbox.Changed)
-    def _ticked(self, event: Checkbox.Changed) -> None:
-        if event.checkbox.id == "motion":
-            desk(self.app).progress.set_setting("motion", "reduced" if event.value else "full")
-            self.app.animation_level = "none" if event.value else "full"
-        else:
-            desk(self.app).progress.set_setting("watch", "on" if event.value else "off")
+    def _switch_rows(self) -> list[Content]:
+        progress = desk(self.app).progress
+        return [plain(f"[{'x' if progress.setting(name) == on else ' '}] {words}") for name, on, _, words in SWITCHES]
+
+    @on(OptionList.OptionSelected, "#switches")
+    def _switched(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        progress = desk(self.app).progress
+        name, on, off, _ = SWITCHES[event.option_index]
+        progress.set_setting(name, off if progress.setting(name) == on else on)
+        if name == "motion":
+            self.app.animation_level = "none" if progress.setting(name) == on else "full"
+        event.option_list.replace_option_prompt_at_index(event.option_index, self._switch_rows()[event.option_index])

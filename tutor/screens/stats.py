@@ -5,13 +5,14 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from tutor.course.course import kind_of
 from tutor.progress import ItemState
 from tutor.standing import standing
 from tutor.widgets.content import DIM_STYLE, WRONG, WRONG_STYLE, Content, bar, columns, inline, plain, stack
 from tutor.widgets.desk import desk
+from tutor.widgets.keys import KeyLine
 from tutor.widgets.prose import Reading
 
 
@@ -22,7 +23,7 @@ class StatsScreen(Screen[None]):
         yield Static(plain("Progress", "bold"), id="where")
         with Reading(id="stats"):
             yield Static(self._text())
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def _text(self) -> Content:
         course, progress = desk(self.app).course, desk(self.app).progress

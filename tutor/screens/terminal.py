@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Iterable
 
@@ -14,6 +15,7 @@ from textual.screen import Screen
 from tutor.widgets.desk import Desk
 
 DEFAULT_THEME = "textual-dark"
+PARTING_SECONDS = 1.0
 
 
 def _home() -> Screen[None]:
@@ -44,7 +46,7 @@ class TritonPrepApp(App[int]):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (18, "-tall-enough")]
     BINDINGS = [
         Binding("f1,question_mark", "help", "Help", show=False),
-        Binding("ctrl+p", "command_palette", "All", key_display="^p", priority=True),
+        Binding("ctrl+p", "command_palette", "More", key_display="^p", priority=True),
         Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
     ]
 
@@ -130,6 +132,12 @@ class TritonPrepApp(App[int]):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def action_look_up(self, item_id: str) -> None:
+        """Another item on top of this one; Esc comes back."""
+        from tutor.screens.item import ItemScreen
+
+        self.push_screen(ItemScreen(self.desk.course.item(item_id), visit=True))
+
     async def action_open_item(self, item_id: str) -> None:
         from tutor.screens.item import ItemScreen
 
@@ -140,11 +148,11 @@ class TritonPrepApp(App[int]):
             self.push_screen(ItemScreen(item))
 
     async def action_quit(self) -> None:
-        await self._close_desk()
         self.exit(0)
 
     async def on_unmount(self) -> None:
-        await self._close_desk()
-
-    async def _close_desk(self) -> None:
-        self.desk.grader.kill()
+        """The grader is asked to end, so that it can put its scratch folders away; then it is made to."""
+        try:
+            await asyncio.wait_for(self.desk.grader.close(), PARTING_SECONDS)
+        except TimeoutError:
+            self.desk.grader.kill()

@@ -12,23 +12,30 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 
-from tutor.answers import mark_bug_line, mended_source
+from tutor.answers import indented, mark_bug_line, mended_source, same_mend, submission_line
 from tutor.course.model import Bug
 from tutor.grading import Failed, GradeRequest, VerdictReady
 from tutor.widgets.content import DIM_STYLE, Content, code_lines, plain
 from tutor.widgets.desk import desk
+from tutor.widgets.hanging import Column, hanging_lines
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, ItemPane, Verdict
 from tutor.widgets.prose import Prose, Reading
 
+ASK = "Which line is wrong? Enter or a click picks it."
+
 
 class BugPane(ItemPane):
     BINDINGS = [
-        Binding("f6", "grade", "Grade", priority=True),
-        Binding("f7", "cancel", "Cancel", priority=True),
+        Binding("f6", "grade", "Grade", key_display="F6", priority=True),
+        Binding("f7", "cancel", "Cancel", key_display="F7", priority=True),
+        Binding("f8", "more_lines", "More lines", key_display="F8", priority=True),
+        Binding("u", "undo", "Undo edit"),
         Binding("y", "copy", "Copy code", show=False),
         Binding("r", "again", "Again"),
-        Binding("escape", "leave_input", "To the lines"),
+        Binding("escape", "leave_input", "To the lines", key_display="Esc"),
+        Binding("pageup", "scroll_verdict(-1)", "Verdict up", show=False),
+        Binding("pagedown", "scroll_verdict(1)", "Verdict down", show=False),
     ]
 
     def __init__(self, item: Bug, position: int = 0) -> None:
@@ -44,7 +51,7 @@ class BugPane(ItemPane):
         with Reading(id="question"):
             yield Prose(self.bug.story)
         with Vertical(id="answering"):
-            yield Static(plain("Which line is wrong? Enter or a click picks it.", DIM_STYLE), classes="cue")
+            yield Static(plain(ASK, DIM_STYLE), classes="cue")
             yield AnswerList(self._rows(), id="lines", classes="answer code-list")
             yield Verdict()
             yield Input(id="mend", compact=True, select_on_focus=False)
@@ -95,19 +102,25 @@ class BugPane(ItemPane):
         self.found = True
         target = line if line in self.to_mend else min(self.to_mend, key=lambda other: abs(other - line))
         where = "" if target == line else f" The mend goes into line {target}."
-        verdict.say(plain(f"Line {line} it is.{where} Now write what line {target} should say."), "good")
+        count = len(self.to_mend)
+        more = (
+            f" The mend changes {count} lines: begin here."
+            if count > 1
+            else f" Now write what line {target} should say."
+        )
+        verdict.say(plain(f"Line {line} it is.{where}{more}"), "good")
         self._edit(target)
 
-    def _edit(self, line: int) -> None:
+    def _edit(self, line: int, several: bool = False) -> None:
         self.line = line
         text = self.edits.get(line, self.bug.code.split("\n")[line - 1])
-        several = "\n" in self.to_mend.get(line, "") or "\n" in text
+        several = several or "\n" in self.to_mend.get(line, "") or "\n" in text
         field, box = self.query_one("#mend", Input), self.query_one("#mend-lines", TextArea)
         field.display, box.display = not several, several
         self.query_one("#grade").display = True
         self.add_class("-mending")
-        how = "F6 hands it in (several lines allowed)." if several else "Enter hands it in."
-        self.query_one(".cue", Static).update(plain(f"Line {line}: {how}"))
+        how = "F6 hands it in (several lines allowed)." if several else "Enter hands it in, F8 allows several lines."
+        self._cue(f"Line {line}: {how}")
         lines = self.query_one("#lines", AnswerList)
         lines.highlighted = line - 1
         self.call_after_refresh(lines.scroll_to_highlight)
@@ -128,16 +141,36 @@ class BugPane(ItemPane):
     def _hand_in(self) -> None:
         """Keep the line that was typed; grade once as many lines are mended as the author needed."""
         self._keep_edit()
+        if self.line and self.line not in self.edits:
+            self.query_one(Verdict).say(plain(f"Line {self.line} says what it said before: change it, or Esc."))
+            return
         missing = len(self.to_mend) - len(self.edits)
         if missing > 0:
-            self.query_one(Verdict).say(plain(f"{missing} more to mend: pick the line. F6 grades what you have."))
-            self.query_one("#lines").focus()
+            lines = "1 more line" if missing == 1 else f"{missing} more lines"
+            words = f"Line {self.line} is changed. {lines} to mend: pick one. F6 grades what you have."
+            self.query_one(Verdict).say(plain(words))
+            self._leave_field()
         else:
             self._start_grading()
 
+    def _leave_field(self) -> None:
+        """Back to the lines, with nothing open to type in."""
+        self.line = 0
+        for name in ("#mend", "#mend-lines"):
+            self.query_one(name).display = False
+        self.remove_class("-mending")
+        self._cue("Pick a line to change it.")
+        self.query_one("#lines").focus()
+
+    def _cue(self, words: str) -> None:
+        self.query_one(".cue", Static).update(plain(words, DIM_STYLE))
+
     def _keep_edit(self) -> None:
+        if not self.line:
+            return
         box = self.query_one("#mend-lines", TextArea)
         text = box.text if box.display else self.query_one("#mend", Input).value
+        text = indented(self.bug, self.line, text)
         if text != self.bug.code.split("\n")[self.line - 1] or self.line in self.edits:
             self.edits[self.line] = text
         self._refresh_rows()
@@ -149,9 +182,40 @@ class BugPane(ItemPane):
             return self.grading
         if action == "again":
             return self.done
+        if action == "undo":
+            return bool(self.edits) and not self.grading and not self.done
+        typing = self.screen.focused.id if self.screen.focused is not None else None
         if action == "leave_input":
-            return self.screen.focused is not None and self.screen.focused.id in ("mend", "mend-lines")
+            return typing in ("mend", "mend-lines")
+        if action == "more_lines":
+            return typing == "mend"
         return True
+
+    @property
+    def finished(self) -> bool:
+        return self.done
+
+    def action_undo(self) -> None:
+        """The highlighted line as it was given, or the line edited last."""
+        line = (self.query_one("#lines", AnswerList).highlighted or 0) + 1
+        if line not in self.edits:
+            line = list(self.edits)[-1]
+        del self.edits[line]
+        self._refresh_rows()
+        if self.line == line:
+            self._leave_field()
+        self.refresh_bindings()
+
+    def action_more_lines(self) -> None:
+        text = self.query_one("#mend", Input).value
+        self._edit(self.line, several=True)
+        box = self.query_one("#mend-lines", TextArea)
+        box.load_text(text)
+        box.move_cursor(box.document.end)
+
+    def action_scroll_verdict(self, direction: int) -> None:
+        strip = self.query_one(Verdict)
+        strip.scroll_page_down(animate=False) if direction > 0 else strip.scroll_page_up(animate=False)
 
     @on(Button.Pressed, "#grade")
     def action_grade(self) -> None:
@@ -176,7 +240,10 @@ class BugPane(ItemPane):
 
     def _start_grading(self) -> None:
         self.grading = True
-        self.query_one(Verdict).say(plain("Grading the mended code …"))
+        ready = desk(self).grader.ready is not None
+        wait = "" if ready else " The grader imports torch first, which takes a few seconds."
+        self.query_one(Verdict).say(plain(f"Grading the mended code …{wait}"))
+        self.query_one("#lines").focus()  # what is typed while waiting belongs to no line
         self.refresh_bindings()
         self._grade(mended_source(self.bug, self.edits))
 
@@ -197,41 +264,47 @@ class BugPane(ItemPane):
         if verdict["status"] != "passed":
             self.misses += 1
             self._fall_short(verdict)
-        elif unproven and not self._as_the_author():
+        elif unproven and not same_mend(self.bug, self.edits):
             self._finish(plain("It passes here, but this bug shows only on a GPU; compare yours with the text."), 0.5)
         else:
             self._finish(plain("Mended: every case passes."), max(0.25, 1 - 0.25 * self.misses))
         self.refresh_bindings()
 
     def _fall_short(self, verdict: dict[str, Any]) -> None:
-        from tutor.verdict_text import status_words
+        from tutor.verdict_text import shortfall_lines
 
-        bad: dict[str, Any] = next((case for case in verdict.get("cases") or () if case.get("status") != "passed"), {})
-        diagnosis = verdict.get("diagnosis") or {}
-        said = diagnosis.get("message") or bad.get("message") or ""
-        case = f" (case {bad['name']})" if bad.get("name") else ""
         self.post_message(
             Answered(self.item, False, 0.0, {"status": verdict["status"], "edits": self._edits_as_text()})
         )
-        self.query_one(Verdict).say(plain(f"Not yet: {status_words(verdict['status'])}{case}. {said}".strip()), "bad")
-        self._edit(self.line)
+        head, *rest = shortfall_lines(self._as_shown(verdict), source=self._shown_code())
+        lines = [plain(f"Not yet: {head.text}", "bold"), *[hanging_lines(line.text) for line in rest]]
+        self.query_one(Verdict).say(Column(lines), "bad")
+        if self.line:
+            self._edit(self.line)
+        else:
+            self.query_one("#lines").focus()
+
+    def _as_shown(self, verdict: dict[str, Any]) -> dict[str, Any]:
+        """The verdict with the line number of the code on the screen instead of the graded file's."""
+        diagnosis = dict(verdict.get("diagnosis") or {})
+        if diagnosis.get("line"):
+            diagnosis["line"] = max(0, submission_line(self.bug, diagnosis["line"], self.edits))
+        return {**verdict, "diagnosis": diagnosis or None}
+
+    def _shown_code(self) -> str:
+        lines = self.bug.code.split("\n")
+        return "\n".join(self.edits.get(row, line).replace("\n", " ⏎ ") for row, line in enumerate(lines, 1))
 
     def _ungraded(self, event: Failed) -> None:
         """No verdict: say why, and fall back on comparing with the author's lines."""
         self.grading = False
         if event.kind == "cancelled":
             self.query_one(Verdict).say("Cancelled.")
-        elif self._as_the_author():
+        elif same_mend(self.bug, self.edits):
             self._finish(plain("Not graded here, but it is the same as the author's mend."), 1.0)
         else:
             self.query_one(Verdict).say(plain(f"Could not grade: {event.message}"), "bad")
         self.refresh_bindings()
-
-    def _as_the_author(self) -> bool:
-        def squeezed(lines: dict[int, str]) -> dict[int, str]:
-            return {line: "".join(text.split()) for line, text in lines.items()}
-
-        return squeezed(self.edits) == squeezed(self.to_mend)
 
     def _edits_as_text(self) -> dict[str, str]:
         return {str(line): text for line, text in self.edits.items()}
@@ -256,6 +329,8 @@ class BugPane(ItemPane):
 
     def reveal(self) -> None:
         """Give up: the author's mend and the explanation."""
+        self.workers.cancel_node(self)
+        self.grading = False
         self.edits = dict(self.to_mend)
         self._refresh_rows()
         self.query_one("#lines", AnswerList).highlighted = min(self.to_mend) - 1
@@ -269,7 +344,7 @@ class BugPane(ItemPane):
         self.query_one("#feedback").display = False
         for name in ("#question", ".cue"):
             self.query_one(name).display = True
-        self.query_one(".cue", Static).update(plain("Which line is wrong? Enter or a click picks it.", DIM_STYLE))
+        self._cue(ASK)
         self.query_one("#lines").focus()
         self.refresh_bindings()
 

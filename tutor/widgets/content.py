@@ -11,8 +11,8 @@ from textual.content import Content, Span
 CODE_STYLE = "$text-accent"
 RIGHT_STYLE = "bold $text-success"
 WRONG_STYLE = "bold $text-error"
-DIM_STYLE = "$foreground 60%"
-MARK_STYLE = "bold on $warning 25%"
+DIM_STYLE = "$foreground 72%"
+MARK_STYLE = "bold on $warning 15%"
 
 RIGHT, WRONG, OPEN, PARTLY = "✓", "✗", "·", "◐"
 

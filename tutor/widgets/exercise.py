@@ -19,6 +19,7 @@ from tutor.course.model import Exercise
 from tutor.grading import CaseDone, Failed, GradeRequest, Stage, VerdictReady
 from tutor.widgets.content import DIM_STYLE, plain
 from tutor.widgets.desk import desk
+from tutor.widgets.hanging import hanging_lines
 from tutor.widgets.pane import Answered, ItemPane
 from tutor.widgets.prose import CodeView, Prose, Reading
 from tutor.widgets.result import ResultView
@@ -32,6 +33,7 @@ class ExercisePane(ItemPane):
         Binding("e", "edit", "Edit"),
         Binding("g", "grade", "Grade"),
         Binding("f6", "grade", "Grade", show=False),
+        Binding("l", "see", "Look up", tooltip="The item that explains this mistake"),
         Binding("f7,escape", "cancel", "Cancel", key_display="F7"),
         Binding("w", "watch", "Watch"),
         Binding("x", "reset", "Reset"),
@@ -45,6 +47,8 @@ class ExercisePane(ItemPane):
         self.exercise = item
         self.slug = item.exercise
         self.watching = self.grading = False
+        self.passed = self.code_seen = False
+        self.see = ""  # the item that explains the last verdict
         self.stamp: tuple[int, int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -55,7 +59,7 @@ class ExercisePane(ItemPane):
         with Container(id="exercise", classes="-task"):
             with Reading(id="task", classes="answer"):
                 yield Prose(self.exercise.brief)
-                yield Static(plain(self._task_text()), id="stub-doc")
+                yield Static(hanging_lines(self._task_text()), id="stub-doc")
                 yield Static(plain(f"Your file: {self.file}", DIM_STYLE))
             yield CodeView(id="code")
             yield ResultView(id="result")
@@ -64,7 +68,6 @@ class ExercisePane(ItemPane):
         if desk(self).workspace.writable:
             desk(self).workspace.restore_missing(self.slug)
         self._reload()
-        self.call_after_refresh(self._skip_task)
         self.set_interval(POLL_SECONDS, self._poll)
         if desk(self).progress.setting("watch") == "on":
             self.action_watch()
@@ -123,36 +126,52 @@ class ExercisePane(ItemPane):
     def action_edit(self) -> None:
         editor = self._editor()
         if editor is None:
-            self.notify(f"No editor found. Set $EDITOR, or open {self.file} yourself.", severity="error", markup=False)
+            self._no_editor("No editor was found.")
             return
+        failed = ""
         try:
             with self.app.suspend():
-                subprocess.run([*editor, str(self.file)], check=False)
+                try:  # an exception out of `suspend` would leave the screen dark
+                    subprocess.run([*editor, str(self.file)], check=False)
+                except OSError as error:
+                    failed = f"{shlex.join(editor)} cannot be started: {error.strerror}."
         except SuspendNotSupported:
-            self.notify(f"No editor can be opened from here. The file is {self.file}", markup=False, timeout=15)
-            return
-        except OSError as error:
-            self.notify(f"{shlex.join(editor)}: {error.strerror}", severity="error", markup=False)
+            failed = "No editor can be opened from here."
+        if failed:
+            self._no_editor(failed)
         self.app.refresh(layout=True)
         self._poll()
+
+    def _no_editor(self, why: str) -> None:
+        """Stays in the result, where the path can be read and copied at leisure."""
+        what = (
+            f"{why}\n\nOpen this file in an editor of yours and save it:\n{self.file}\n\n"
+            "g then grades it; with w on, every save does. To have e open an editor, name one in Settings "
+            "(^p, Settings) or set $EDITOR."
+        )
+        self.query_one(ResultView).say(what)
+        self._show_tabs("result")
 
     def _editor(self) -> list[str] | None:
         chosen = desk(self).progress.setting("editor") or os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if chosen:
-            return shlex.split(chosen)
+            try:
+                return shlex.split(chosen)
+            except ValueError:  # an unclosed quote
+                return [chosen]
         return next(([name] for name in ("nano", "vi") if shutil.which(name)), None)
 
     def action_watch(self) -> None:
         self.watching = not self.watching
         desk(self).progress.set_setting("watch", "on" if self.watching else "off")
-        self.query_one("#watch-state", Static).update(
-            plain("watching: a save grades" if self.watching else "", DIM_STYLE)
-        )
+        words = "watching: a save grades" if self.app.size.width >= 60 else "watching"
+        self.query_one("#watch-state", Static).update(plain(words if self.watching else "", DIM_STYLE))
 
     def action_reset(self) -> None:
         from tutor.screens.confirm import ConfirmScreen
 
-        question = "Put the stub back? Your version is kept as a backup."
+        backups = desk(self).workspace.folder / ".triton-prep" / "backups"
+        question = f"Put the stub of {self.slug} back? Your version is kept as a backup in {backups}"
         self.app.push_screen(ConfirmScreen(question, "Reset"), self._reset)
 
     def _reset(self, wanted: bool | None) -> None:
@@ -166,15 +185,20 @@ class ExercisePane(ItemPane):
             self.notify(str(error), severity="error", markup=False, timeout=15)
             return
         self._reload()
-        where = f"Your version is kept in {backup}" if backup else "The stub is back."
-        self.notify(where, markup=False, timeout=15)
-        self.query_one(ResultView).say(where)
+        self.passed, self.see = False, ""
+        kept = f"\n\nYour version is kept in\n{backup}" if backup else ""
+        self.query_one(ResultView).say(f"The stub is back.{kept}")
+        self.action_view("result")
+        self.refresh_bindings()
 
     # views
 
     def action_view(self, name: str) -> None:
         self._show_tabs(name)
         self.query_one(f"#{name}").focus()
+        if name == "code" and not self.code_seen:
+            self.code_seen = True
+            self.call_after_refresh(self._skip_task)
 
     @on(Button.Pressed)
     def _view_pressed(self, event: Button.Pressed) -> None:
@@ -192,7 +216,16 @@ class ExercisePane(ItemPane):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "cancel":
             return self.grading
+        if action == "see":
+            return bool(self.see)
         return not (action == "grade" and self.grading)
+
+    @property
+    def finished(self) -> bool:
+        return self.passed and not self.grading
+
+    def action_see(self) -> None:
+        self.app.call_later(self.app.run_action, f"look_up({self.see!r})")
 
     def action_grade(self) -> None:
         self.grading = True
@@ -239,8 +272,14 @@ class ExercisePane(ItemPane):
         passed = sum(case.get("status") == "passed" for case in cases)
         score = 1.0 if good else 0.9 * passed / max(1, len(cases))
         kept = {key: verdict.get(key) for key in ("status", "backend", "sha256", "diagnosis", "timing")}
-        self.post_message(Answered(self.item, good, score, kept))
-        self.query_one(ResultView).show_verdict(verdict, source)
+        self.passed = good
+        course = desk(self).course
+        self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
+        following = course.after(self.item.id)
+        onward = f"  n goes on: {following.title}" if following else "  That was the last item of the course"
+        self.query_one(ResultView).show_verdict(verdict, source, f"{onward}. s shows the course's own solution.")
+        if verdict["status"] not in ("not_started", "infrastructure_error"):
+            self.post_message(Answered(self.item, good, score, kept))
 
     # help and answers
 

@@ -36,7 +36,7 @@ class LessonPane(ItemPane):
     def _heading(self) -> Content:
         page, count = self.lesson.pages[self.position], len(self.lesson.pages)
         number = f"   page {self.position + 1} of {count}" if count > 1 else ""
-        return Content.assemble(plain(page.title, "bold"), plain(number, "$foreground 60%"))
+        return Content.assemble(plain(page.title, "bold"), plain(number, "$foreground 72%"))
 
     def _tell(self) -> None:
         last = self.position == len(self.lesson.pages) - 1

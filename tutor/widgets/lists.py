@@ -6,11 +6,14 @@ from collections.abc import Iterable
 
 from textual import on
 from textual.binding import Binding
+from textual.containers import VerticalScroll
 from textual.message import Message
+from textual.visual import Visual
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tutor.widgets.content import Content, plain
+from tutor.widgets.content import plain
+from tutor.widgets.hanging import Hanging
 
 
 class AnswerList(OptionList):
@@ -22,7 +25,7 @@ class AnswerList(OptionList):
         Binding("enter", "select", "Choose"),
     ]
 
-    def __init__(self, prompts: Iterable[Content], *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(self, prompts: Iterable[Visual], *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(*[Option(prompt) for prompt in prompts], id=id, classes=classes, markup=False, compact=True)
         if self.option_count:
             self.highlighted = 0
@@ -47,15 +50,15 @@ class TickList(OptionList):
     class HandedIn(Message):
         """The ticks are final."""
 
-    def __init__(self, prompts: Iterable[Content], *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(self, prompts: Iterable[Visual], *, id: str | None = None, classes: str | None = None) -> None:
         self._prompts = tuple(prompts)
         self.ticked: set[int] = set()
         rows = [Option(self._row(index)) for index in range(len(self._prompts))]
         super().__init__(*rows, id=id, classes=classes, markup=False, compact=True)
         self.highlighted = 0
 
-    def _row(self, index: int) -> Content:
-        return Content.assemble(plain("[x] " if index in self.ticked else "[ ] ", "bold"), self._prompts[index])
+    def _row(self, index: int) -> Visual:
+        return Hanging(plain("[x] " if index in self.ticked else "[ ] ", "bold"), self._prompts[index])
 
     @on(OptionList.OptionSelected)
     def _toggle(self, event: OptionList.OptionSelected) -> None:
@@ -79,9 +82,9 @@ class TickList(OptionList):
 
 
 def _page(options: OptionList, direction: int) -> bool:
-    """Scroll the question beside `options` by a page; False when all of it is in sight."""
-    for question in options.screen.query("#question"):
-        if question.max_scroll_y > 0:
-            question.scroll_page_down(animate=False) if direction > 0 else question.scroll_page_up(animate=False)
+    """Scroll the text above `options` by a page; False when all of it is in sight."""
+    for text in options.screen.query("#model, #question").results(VerticalScroll):
+        if text.display and text.max_scroll_y > 0:
+            text.scroll_page_down(animate=False) if direction > 0 else text.scroll_page_up(animate=False)
             return True
     return False

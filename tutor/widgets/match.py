@@ -6,6 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.visual import Visual
 from textual.widgets import Button, OptionList, Static
 
 from tutor.answers import mark_match, shuffled_right
@@ -19,8 +20,8 @@ from tutor.widgets.content import (
     Content,
     inline,
     plain,
-    stack,
 )
+from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, ItemPane
 from tutor.widgets.prose import Prose, Reading
@@ -59,18 +60,18 @@ class MatchPane(ItemPane):
         self.query_one("#feedback").display = False
         self._refresh_lists()
 
-    def _lefts(self) -> list[Content]:
-        rows = []
+    def _lefts(self) -> list[Visual]:
+        rows: list[Visual] = []
         for index, pair in enumerate(self.match.pairs):
             right = self.paired.get(index)
             letter = LETTERS[self.order.index(right)] if right is not None else " "
-            rows.append(Content.assemble(plain(f"{index + 1} {letter:<2}", "bold"), inline(pair.left)))
+            rows.append(Hanging(plain(f"{index + 1} {letter:<2}", "bold"), inline(pair.left)))
         return rows
 
-    def _rights(self) -> list[Content]:
+    def _rights(self) -> list[Visual]:
         used = set(self.paired.values())
         return [
-            Content.assemble(
+            Hanging(
                 plain(f"{LETTERS[place]} ", "bold"),
                 inline(self.match.pairs[index].right, DIM_STYLE if index in used else ""),
             )
@@ -153,21 +154,29 @@ class MatchPane(ItemPane):
         feedback.focus()
         self.refresh_bindings()
 
-    def _feedback(self, correct: bool) -> Content:
+    @property
+    def finished(self) -> bool:
+        return self.answered
+
+    def _feedback(self, correct: bool) -> Column:
         pairs = self.match.pairs
         hits = sum(pairs[right].right == pairs[left].right for left, right in self.paired.items())
         verdict = f"{RIGHT} All right." if correct else f"{WRONG} {hits} of {len(pairs)} right."
-        parts = [plain(verdict, RIGHT_STYLE if correct else WRONG_STYLE)]
+        parts: list[Visual] = [plain(verdict, RIGHT_STYLE if correct else WRONG_STYLE)]
         for left, pair in enumerate(pairs):
             chosen = pairs[self.paired[left]]
             good = chosen.right == pair.right
             sign = plain(f"{RIGHT} " if good else f"{WRONG} ", RIGHT_STYLE if good else WRONG_STYLE)
-            parts += [plain(""), Content.assemble(sign, inline(pair.left, "bold"), plain(" – "), inline(pair.right))]
-            if not good:
-                parts.append(Content.assemble(plain("You chose: ", DIM_STYLE), inline(chosen.right)))
+            name = Content.assemble(inline(pair.left, "bold"), plain(" – "))
+            if good:
+                parts += [plain(""), Hanging(sign, Content.assemble(name, inline(pair.right)))]
+            else:
+                wrong = Content.assemble(name, plain("not: ", DIM_STYLE), inline(chosen.right, DIM_STYLE))
+                mend = Content.assemble(plain("but: ", DIM_STYLE), inline(pair.right))
+                parts += [plain(""), Hanging(sign, wrong), Hanging(plain("  "), mend)]
             if pair.why:
-                parts.append(inline(pair.why))
-        return stack(parts)
+                parts.append(Hanging(plain("  "), inline(pair.why)))
+        return Column(parts)
 
     def action_again(self) -> None:
         self.paired.clear()

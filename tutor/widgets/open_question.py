@@ -8,11 +8,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.visual import Visual
 from textual.widgets import Button, Static, TextArea
 
 from tutor.answers import mark_open
 from tutor.course.model import Open
-from tutor.widgets.content import DIM_STYLE, Content, inline, plain, stack
+from tutor.widgets.content import DIM_STYLE, Content, inline, plain
+from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.lists import TickList
 from tutor.widgets.pane import Answered, ItemPane, Verdict
 from tutor.widgets.prose import Prose, Reading
@@ -20,15 +22,15 @@ from tutor.widgets.prose import Prose, Reading
 
 class OpenPane(ItemPane):
     BINDINGS = [
-        Binding("f6", "reveal", "Model answer", priority=True),
-        Binding("escape", "leave_box", "Leave the box"),
+        Binding("f6", "reveal", "Model answer", key_display="F6", priority=True),
+        Binding("escape", "leave_box", "Leave the box", key_display="Esc"),
     ]
 
     def __init__(self, item: Open, position: int = 0) -> None:
         super().__init__(item, position)
         self.question = item
         self.opened = time.monotonic()
-        self.revealed = False
+        self.revealed = self.scored = False
 
     def compose(self) -> ComposeResult:
         with Reading(id="question"):
@@ -39,6 +41,8 @@ class OpenPane(ItemPane):
             yield Button(plain("Show the model answer"), id="reveal", compact=True)
         with Reading(id="model"):
             yield Prose(self._model())
+            yield Static(self._afterwards(), id="afterwards")
+        with Vertical(id="scoring"):
             yield Static(plain("Tick the points that your answer made, then Enter.", DIM_STYLE), classes="cue")
             yield TickList(
                 [
@@ -49,23 +53,26 @@ class OpenPane(ItemPane):
             )
             yield Button(plain("Record my score"), id="score", compact=True)
             yield Verdict()
-            yield Static(self._afterwards(), id="afterwards")
 
     def on_mount(self) -> None:
-        self.query_one("#model").display = False
+        self.query_one("#model").display = self.query_one("#scoring").display = False
         self.query_one("#afterwards").display = False
 
     def _model(self) -> str:
         return f"**A model answer**\n\n{self.question.answer}"
 
-    def _afterwards(self) -> Content:
-        parts: list[Content] = []
+    def _afterwards(self) -> Column:
+        parts: list[Visual] = []
         if self.question.weak:
             parts += [plain("A weak answer", "bold"), inline(self.question.weak), plain("")]
         if self.question.followups:
             parts.append(plain("Follow-up questions", "bold"))
-            parts += [Content.assemble(plain("· "), inline(text)) for text in self.question.followups]
-        return stack(parts)
+            parts += [Hanging(plain("· "), inline(text)) for text in self.question.followups]
+        return Column(parts)
+
+    @property
+    def finished(self) -> bool:
+        return self.scored
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "reveal":
@@ -80,8 +87,9 @@ class OpenPane(ItemPane):
     @on(Button.Pressed, "#reveal")
     def action_reveal(self) -> None:
         self.revealed = True
+        self.add_class("-revealed")
         self.query_one("#answering").display = False
-        self.query_one("#model").display = True
+        self.query_one("#model").display = self.query_one("#scoring").display = True
         self.query_one("#rubric").focus(scroll_visible=False)
         self.query_one("#model", Reading).scroll_home(animate=False)
         self.refresh_bindings()
@@ -94,6 +102,7 @@ class OpenPane(ItemPane):
         total = sum(point.points for point in self.question.rubric)
         gained = sum(self.question.rubric[index].points for index in ticks)
         self.query_one(Verdict).say(f"{gained} of {total} points recorded.", "good" if mark.correct else "plain")
+        self.scored = True
         afterwards = self.query_one("#afterwards")
         afterwards.display = True
         draft = self.query_one("#draft", TextArea).text

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from textual.containers import Vertical
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
+from textual.visual import Visual
 from textual.widget import Widget
 from textual.widgets import Static
 
 from tutor.course.model import Item
 from tutor.widgets.content import RIGHT, RIGHT_STYLE, WRONG, WRONG_STYLE, inline, plain
+from tutor.widgets.hanging import Hanging
 
 
 @dataclass
@@ -60,6 +63,11 @@ class ItemPane(Vertical):
         """The widget that takes the answer: it gets the focus when the pane is shown."""
         return next(iter(self.query(".answer").results(Widget)), None)
 
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do here but to go on."""
+        return False
+
     def turn(self, direction: int) -> bool:
         """Go one page on or back inside the item; False when there is none and the next item is meant."""
         return False
@@ -68,18 +76,28 @@ class ItemPane(Vertical):
         return ()
 
 
-class Verdict(Static):
-    """The strip that says how it went, in a word and a sign."""
+class Verdict(VerticalScroll, can_focus=False):
+    """The strip that says how it went, in a word and a sign; what is longer than the strip scrolls."""
 
     def __init__(self, id: str | None = None) -> None:
-        super().__init__(Content(""), id=id, classes="verdict")
+        super().__init__(id=id, classes="verdict")
+        self._said = Static(Content(""))
         self.display = False
 
-    def say(self, text: Content | str, tone: str = "plain") -> None:
+    def compose(self) -> ComposeResult:
+        yield self._said
+
+    def say(self, text: Visual | str, tone: str = "plain") -> None:
         """`tone`: good, bad or plain."""
         sign = {"good": plain(f"{RIGHT} ", RIGHT_STYLE), "bad": plain(f"{WRONG} ", WRONG_STYLE)}.get(tone, plain(""))
-        body = text if isinstance(text, Content) else inline(text)
+        body = inline(text) if isinstance(text, str) else text
         self.set_class(tone == "good", "-good")
         self.set_class(tone == "bad", "-bad")
-        self.update(Content("").join([sign, body]))
+        self._said.update(Hanging(sign, body) if sign.plain else body)
         self.display = True
+        self.scroll_home(animate=False)
+
+    @property
+    def plain(self) -> str:
+        """What it says, as text."""
+        return str(getattr(self._said.content, "plain", ""))

@@ -8,9 +8,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.visual import Visual
 from textual.widgets import Button, OptionList, Static
 
-from tutor.answers import mark_quiz
+from tutor.answers import Mark, mark_quiz
 from tutor.course.model import Predict, Quiz
 from tutor.widgets.content import (
     DIM_STYLE,
@@ -22,11 +23,13 @@ from tutor.widgets.content import (
     Content,
     inline,
     plain,
-    stack,
 )
+from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.lists import AnswerList, TickList
 from tutor.widgets.pane import Answered, ItemPane
 from tutor.widgets.prose import CodeView, Prose, Reading
+
+MISSED = "right, you did not tick it"
 
 
 class QuizPane(ItemPane):
@@ -47,10 +50,12 @@ class QuizPane(ItemPane):
             if self.quiz.code:
                 yield CodeView(self.quiz.code, focusable=False, classes="inset")
         prompts = [
-            Content.assemble(plain(f"{number} ", DIM_STYLE), inline(option.text))
+            Hanging(plain(f"{number} ", DIM_STYLE), inline(option.text))
             for number, option in enumerate(self.quiz.options, 1)
         ]
         with Vertical(id="answering"):
+            if isinstance(self.quiz, Predict):
+                yield Static(plain(f"A recorded run has the answer: {self._record()}.", DIM_STYLE), classes="cue")
             if self.several:
                 yield Static(plain("Tick every right one, then Enter.", DIM_STYLE), classes="cue")
                 yield TickList(prompts, classes="answer choices")
@@ -94,33 +99,43 @@ class QuizPane(ItemPane):
         self.answered = True
         self.post_message(Answered(self.item, mark.correct, mark.score, {**mark.detail, "chosen": sorted(chosen)}))
         feedback = self.query_one("#feedback", Reading)
-        feedback.query_one(Static).update(self._feedback(mark.correct, chosen))
+        feedback.query_one(Static).update(self._feedback(mark, chosen))
         self.query_one("#answering").display = False
         feedback.display = True
         feedback.scroll_home(animate=False)
         feedback.focus()
         self.refresh_bindings()
 
-    def _feedback(self, correct: bool, chosen: Collection[int]) -> Content:
-        parts = [plain(f"{RIGHT} Right.", RIGHT_STYLE) if correct else plain(f"{WRONG} Not right.", WRONG_STYLE)]
+    @property
+    def finished(self) -> bool:
+        return self.answered
+
+    def _record(self) -> str:
+        measured = self.quiz.measured  # type: ignore[union-attr]
+        return f"{measured.device}, {measured.versions}, {measured.date}"
+
+    def _feedback(self, mark: Mark, chosen: Collection[int]) -> Column:
+        parts: list[Visual] = [
+            plain(f"{RIGHT} Right.", RIGHT_STYLE) if mark.correct else plain(f"{WRONG} {mark.message}", WRONG_STYLE)
+        ]
         if isinstance(self.quiz, Predict):
-            measured = self.quiz.measured
-            parts.append(inline(f"Measured: **{measured.figure}**"))
-            parts.append(plain(f"{measured.device}, {measured.versions}, {measured.date}", DIM_STYLE))
-        elif correct and self.quiz.remember:
+            parts.append(inline(f"Measured: **{self.quiz.measured.figure}**"))
+            parts.append(plain(f"on {self._record()}", DIM_STYLE))
+        elif mark.correct and self.quiz.remember:
             parts.append(inline(f"**Remember:** {self.quiz.remember}"))
         for index, option in enumerate(self.quiz.options):
             picked = index in chosen
             sign, style = (RIGHT, RIGHT_STYLE) if option.correct else (WRONG, WRONG_STYLE) if picked else (OPEN, "")
-            said = {(True, True): "right, your choice", (True, False): "right", (False, True): "your choice"}
+            unpicked = MISSED if self.several else "right"
+            said = {(True, True): "right, your choice", (True, False): unpicked, (False, True): "your choice"}
             note = said.get((option.correct, picked), "")
             parts.append(plain(""))
-            head = Content.assemble(plain(f"{sign} {index + 1} ", style), inline(option.text, "bold"))
-            parts.append(Content.assemble(head, plain(f"  ({note})" if note else "", DIM_STYLE)))
-            parts.append(inline(option.why))
-        if isinstance(self.quiz, Quiz) and not correct and self.quiz.remember:
+            body = Content.assemble(inline(option.text, "bold"), plain(f"  ({note})" if note else "", DIM_STYLE))
+            parts.append(Hanging(plain(f"{sign} {index + 1} ", style), body))
+            parts.append(Hanging(plain("    "), inline(option.why)))
+        if isinstance(self.quiz, Quiz) and not mark.correct and self.quiz.remember:
             parts += [plain(""), inline(f"**Remember:** {self.quiz.remember}")]
-        return stack(parts)
+        return Column(parts)
 
     def action_again(self) -> None:
         self.answered = False

@@ -6,6 +6,7 @@ from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
+from textual.visual import Visual
 from textual.widgets import Static
 
 from tutor.grading import CaseDone, Stage
@@ -17,8 +18,8 @@ from tutor.widgets.content import (
     WRONG_STYLE,
     Content,
     plain,
-    stack,
 )
+from tutor.widgets.hanging import Column, hanging_line
 
 TONES = {
     "plain": "",
@@ -30,6 +31,9 @@ TONES = {
 }
 
 
+UNWRAPPED = 100_000  # the widget wraps, again at every new width
+
+
 class ResultView(VerticalScroll, can_focus=True):
     BINDING_GROUP_TITLE = "Result"
 
@@ -37,7 +41,7 @@ class ResultView(VerticalScroll, can_focus=True):
         yield Static(Content(""), id="result-text")
 
     def on_mount(self) -> None:
-        self._rows: list[Content] = []
+        self._rows: list[Visual] = []
 
     def say(self, text: str, tone: str = "plain") -> None:
         """One message instead of what was there."""
@@ -56,7 +60,7 @@ class ResultView(VerticalScroll, can_focus=True):
             row = plain(f"  {stage.name}{seconds}", DIM_STYLE)
             running = f"  {stage.name} …"
             for index in reversed(range(len(self._rows))):
-                if self._rows[index].plain == running:
+                if getattr(self._rows[index], "plain", "") == running:
                     self._rows[index] = row
                     break
             else:
@@ -73,14 +77,14 @@ class ResultView(VerticalScroll, can_focus=True):
         self._show()
         self.scroll_end(animate=False)
 
-    def show_verdict(self, verdict: dict[str, Any], source: str | None) -> None:
+    def show_verdict(self, verdict: dict[str, Any], source: str | None, onward: str = "") -> None:
+        """`onward` is said beside a pass: what may come next."""
         from tutor.verdict_text import verdict_lines
 
-        width = max(36, self.scrollable_content_region.width or self.app.size.width - 4)
-        lines = verdict_lines(verdict, width=width, source=source)
-        self._rows = [plain(line.text, TONES.get(line.tone, "")) for line in lines]
+        lines = verdict_lines(verdict, width=UNWRAPPED, source=source, look_up="l opens it", onward=onward)
+        self._rows = [hanging_line(line.text, TONES.get(line.tone, "")) for line in lines]
         self._show()
         self.scroll_home(animate=False)
 
     def _show(self) -> None:
-        self.query_one("#result-text", Static).update(stack(self._rows))
+        self.query_one("#result-text", Static).update(Column(self._rows))

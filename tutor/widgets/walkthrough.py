@@ -63,6 +63,10 @@ class WalkthroughPane(ItemPane):
     def _tell(self) -> None:
         self.post_message(PageShown(self.item, self.position, self.position == len(self.walk.steps) - 1))
 
+    @property
+    def finished(self) -> bool:
+        return self.position == len(self.walk.steps) - 1
+
     def turn(self, direction: int) -> bool:
         position = self.position + direction
         if not 0 <= position < len(self.walk.steps):
@@ -74,6 +78,7 @@ class WalkthroughPane(ItemPane):
         self.query_one("#state", Static).update(self._state())
         self.query_one("#steps", Reading).scroll_home(animate=False)
         self._tell()
+        self.refresh_bindings()
         return True
 
     def action_step(self, direction: int) -> None:

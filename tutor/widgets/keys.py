@@ -1,0 +1,133 @@
+"""The footer: one line of keys, the most needed ones when not all have room. Each can be clicked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tutor.widgets.content import Content, plain
+
+# What goes first when there is no room; the others stay. The palette (^p) lists every key and is never left out.
+LEAVES = {
+    "outline": 9,
+    "previous_item": 8,
+    "copy": 8,
+    "reset": 7,
+    "undo": 6,
+    "help": 6,
+    "stats": 6,
+    "settings": 6,
+    "more_lines": 6,
+    "again": 5,
+    "watch": 5,
+    "see": 5,
+    "solution": 5,
+    "carry_on": 4,
+    "hint": 4,
+    "quit": 4,
+    "next_item": 3,
+    "back": 1,
+    "dismiss": 1,
+    "command_palette": 0,
+}
+USUAL = 2
+LAST = ("back", "dismiss", "answer", "help", "quit", "command_palette")
+
+
+@dataclass(frozen=True)
+class Key:
+    key: str
+    shown: str
+    words: str
+    action: str
+
+    @property
+    def name(self) -> str:
+        return self.action.removeprefix("app.").removeprefix("screen.").partition("(")[0]
+
+    @property
+    def width(self) -> int:
+        return plain(f"{self.shown} {self.words}").cell_length
+
+
+def fitting(keys: list[Key], width: int) -> list[Key]:
+    """As many keys as fit into `width` with a column between them; the order stays."""
+    kept = list(keys)
+    while len(kept) > 1 and sum(key.width for key in kept) + len(kept) - 1 > width:
+        most = max(LEAVES.get(key.name, USUAL) for key in kept)
+        kept.remove([key for key in kept if LEAVES.get(key.name, USUAL) == most][-1])
+    return kept
+
+
+class KeyLine(Widget):
+    DEFAULT_CSS = """
+    KeyLine {
+        dock: bottom;
+        height: 1;
+        padding: 0 1;
+        color: $footer-foreground;
+        background: $footer-background;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: list[Key] = []
+        self._ends: list[tuple[int, int, Key]] = []  # columns from and to, for clicks
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def on_unmount(self) -> None:
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if not (self.is_attached and screen is self.screen and screen.app.app_focus):
+            return
+        keys = self._active()
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh()
+
+    def _active(self) -> list[Key]:
+        found: dict[str, Key] = {}
+        for active in self.screen.active_bindings.values():
+            binding: Binding = active.binding
+            if binding.show and active.enabled and binding.description:
+                shown = self.app.get_key_display(binding)
+                found.setdefault(binding.action, Key(binding.key, shown, binding.description, binding.action))
+        leading = getattr(self.screen, "leading_action", None)
+        first = leading() if leading else None
+        return sorted(found.values(), key=lambda key: (key.name != first, key.name in LAST, _rank_last(key)))
+
+    def render(self) -> Content:
+        width = self.content_size.width
+        keys = fitting(self._keys, width)
+        gap = 2 if sum(key.width for key in keys) + 2 * (len(keys) - 1) <= width else 1
+        self._ends, parts, column = [], [], 0
+        for key in keys:
+            parts.append(
+                Content.assemble(
+                    plain(key.shown, "bold $footer-foreground"), plain(f" {key.words}", "$footer-foreground 80%")
+                )
+            )
+            self._ends.append((column, column + key.width, key))
+            column += key.width + gap
+        return Content(" " * gap).join(parts)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        column = event.get_content_offset_capture(self).x
+        for start, end, key in self._ends:
+            if start <= column < end:
+                self.app.simulate_key(key.key)
+
+
+def _rank_last(key: Key) -> int:
+    return LAST.index(key.name) if key.name in LAST else 0
