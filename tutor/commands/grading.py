@@ -190,7 +190,7 @@ def inspect(name: str, stage: str, target: str, file: Path | None, solutions: bo
     ticker.clear()
     if isinstance(event, Inspected):
         for kernel in event.kernels:
-            note(f"{kernel.get('kernel')} for {kernel.get('target')}, {stage}")
+            note(f"{kernel.get('kernel')} for {kernel.get('target')}, {kernel.get('stage', stage)}")
             say(str(kernel.get("text", "")).rstrip("\n"))
         if not event.kernels:
             note("No kernel was launched.")
