@@ -17,6 +17,7 @@ from grader.runner_process import RunnerProcess, SharedMemory
 
 CPU_GUARD = 8192  # bytes; the interpreter's bounds check is exact, the band is a second line
 CUDA_GUARD = 65536
+OPCHECK_LIMIT = 120.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,17 @@ class CaseRunner:
 
     def run(self, values: Values, *, filler: str = "poison", noop: bool = False, trace: bool = False) -> Outcome:
         """One call, judged. Raises RunnerGone; an answer that makes no sense counts as a crash."""
-        try:
-            return self._run(values, {"filler": filler, "noop": noop, "trace": trace})
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            return Outcome("crashed", f"the process answered nonsense ({type(error).__name__})", cause="crashed")
+        return self._run(values, {"filler": filler, "noop": noop, "trace": trace})
+
+    def opcheck(self, values: Values) -> dict[str, str | None]:
+        """torch.library.opcheck on the entry with these inputs: a test's name to what it found, None where all is well.
+
+        Raises RunnerGone.
+        """
+        arguments = self._write_inputs(values)[1]
+        reply = self.process.ask({"op": "opcheck", "args": _described(values, arguments)[:-1]}, OPCHECK_LIMIT)
+        results = reply.get("results")
+        return results if isinstance(results, dict) else {"opcheck": "the process answered nonsense"}
 
     def owner(self, output: int, index: tuple[int, ...]) -> tuple[int, ...] | None:
         """After a traced call: the program that stored this element, by the runner's own account."""
@@ -113,11 +121,7 @@ class CaseRunner:
 
     def _run(self, values: Values, how: dict[str, Any]) -> Outcome:
         arena = self.buffers.arena
-        layout, arguments, outputs = layout_of(values, self.guard)
-        guards.fill(arena[: layout.size])
-        for value, region in zip(values.args, arguments, strict=True):
-            if region is not None:
-                _write(guards.view(arena, region), value)
+        layout, arguments, outputs = self._write_inputs(values)
         for region in outputs:
             guards.poison(arena, region)
         before = [None if r is None else arena[r.offset : r.offset + r.nbytes].clone() for r in arguments]
@@ -128,36 +132,41 @@ class CaseRunner:
         reply = self.process.ask(
             {
                 "op": "call",
-                "args": [
-                    {"value": v} if r is None else {"tensor": r.described()}
-                    for v, r in zip(values.args, arguments, strict=True)
-                ],
+                "args": _described(values, arguments),
                 "outputs": [r.described() for r in returned],
                 **how,
             },
             self.limit,
         )
-        if reply.get("event") == "error":
-            return _error(reply)
-        traffic = reply.get("traffic")
-        known: dict[str, Any] = {
-            "traffic": (int(traffic[0]), int(traffic[1])) if traffic else None,
-            "launches": int(reply.get("launches", 0)),
-            "undefined": int(reply.get("undefined", 0)),
-            "seconds": float(reply.get("seconds", 0.0)),
-        }
+        try:  # the answer comes from a process that runs the learner's code: it may be anything
+            if reply.get("event") == "error":
+                return _error(reply)
+            known = _known(reply)
+            malformed = self._wrong_form(reply, returned, known)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            return Outcome("crashed", f"the process answered nonsense ({type(error).__name__})", cause="crashed")
         for described in layout_breaches(arena, layout, reply):
             return Outcome("out_of_bounds", described, cause="out_of_range_store", **known)
         problem = self._inputs_changed(arena, arguments, before)
         if problem:
             return Outcome("input_mutated", problem, cause="input_mutated", **known)
-        problem_outcome = self._wrong_form(reply, returned, known)
-        if problem_outcome is not None:
-            return problem_outcome
+        if malformed is not None:
+            return malformed
         # what is judged is what lies in the judge's memory, not what the runner says
         places = [*returned, *self._mutated_regions(arguments)]
         out = tuple(guards.view(arena, region).cpu().clone() for region in places)
         return self._judge(values, out, known)
+
+    def _write_inputs(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
+        """Guard bytes everywhere, then each tensor argument in its place."""
+        layout, arguments, outputs = layout_of(values, self.guard)
+        guards.fill(self.buffers.arena[: layout.size])
+        for value, region in zip(values.args, arguments, strict=True):
+            if region is not None:
+                _write(guards.view(self.buffers.arena, region), value)
+        if self.buffers.device == "cuda":
+            torch.cuda.synchronize()
+        return layout, arguments, outputs
 
     def _mutated_regions(self, arguments: list[guards.Region | None]) -> list[guards.Region]:
         named = dict(zip(self.problem.parameters, arguments, strict=False))
@@ -244,6 +253,13 @@ class CaseRunner:
         return Outcome("passed", None, worst, 0, out, **known)
 
 
+def _described(values: Values, arguments: list[guards.Region | None]) -> list[dict[str, Any]]:
+    """The arguments as the runner is told of them: places of tensors, values of everything else."""
+    return [
+        {"value": v} if r is None else {"tensor": r.described()} for v, r in zip(values.args, arguments, strict=True)
+    ]
+
+
 def layout_breaches(arena: torch.Tensor, layout: guards.Layout, reply: dict[str, Any]) -> list[str]:
     """What a store past a tensor's end left behind, in words; empty when nothing did."""
     found = []
@@ -262,6 +278,17 @@ def _write(target: torch.Tensor, value: torch.Tensor) -> None:
             value = value.narrow(dimension, 0, 1)
     if target.numel():
         target.copy_(value)
+
+
+def _known(reply: dict[str, Any]) -> dict[str, Any]:
+    """What a runner says of its call, by the names of Outcome's fields."""
+    traffic = reply.get("traffic")
+    return {
+        "traffic": (int(traffic[0]), int(traffic[1])) if traffic else None,
+        "launches": int(reply.get("launches", 0)),
+        "undefined": int(reply.get("undefined", 0)),
+        "seconds": float(reply.get("seconds", 0.0)),
+    }
 
 
 def _error(reply: dict[str, Any]) -> Outcome:

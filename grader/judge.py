@@ -80,8 +80,7 @@ class Judge:
 
     def _judge(self, grade: Grade) -> None:
         """Values on the backend; beside them, in parallel, what the other warm processes can tell."""
-        with ThreadPoolExecutor(2) as beside:
-            other = None
+        with ThreadPoolExecutor(1) as beside:
             if grade.backend == "interpreter":
                 other = beside.submit(compile_offline, self, grade)
             else:
@@ -122,7 +121,7 @@ class Judge:
         spec = {
             "file": grade.submission.file,
             "entry": problem.entry,
-            "parameters": list(problem.parameters[: len(problem.parameters)]),
+            "parameters": list(problem.parameters),
             "call": problem.call,
             "differentiable": list(problem.differentiable),
             "target": grade.options.target,
@@ -236,7 +235,7 @@ class Judge:
         verdict.status = "passed"
         self._must_matter(grade, runner, last_passed)
         if problem.call == "operator":
-            self._opcheck(grade, process, buffers, last_passed[1])
+            self._opcheck(grade, runner, last_passed[1])
 
     def call(self, runner: CaseRunner, values: Values, **how: Any) -> Outcome:
         try:
@@ -310,14 +309,13 @@ class Judge:
                 "kernel_does_not_matter",
             )
 
-    def _opcheck(self, grade: Grade, process: RunnerProcess, buffers: Buffers, values: Values) -> None:
-        _, arguments, _ = layout_of(values, 65536)
-        args = [
-            {"value": v} if r is None else {"tensor": r.described()}
-            for v, r in zip(values.args[:-1], arguments[:-1], strict=True)
-        ]
-        reply = process.ask({"op": "opcheck", "args": args}, 120)
-        for test, problem in (reply.get("results") or {}).items():
+    def _opcheck(self, grade: Grade, runner: CaseRunner, values: Values) -> None:
+        try:
+            results = runner.opcheck(values)
+        except RunnerGone as gone:
+            grade.verdict.fail(gone.status, f"during torch.library.opcheck: {gone}", gone.status)
+            return
+        for test, problem in results.items():
             if problem is not None and grade.verdict.status == "passed":
                 grade.verdict.fail(
                     "wrong_answer", f"torch.library.opcheck, {test}: {problem}", f"opcheck_{test.removeprefix('test_')}"
