@@ -1,12 +1,15 @@
 """What module 1 claims about the programming model, shown by running or compiling it."""
 
 import functools
+import importlib.metadata
 import json
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.evidence.run import compiled, interpreted
+
+TRITON = tuple(int(part) for part in importlib.metadata.version("triton").split(".")[:2])
 
 ADD = """
 @triton.jit
@@ -106,6 +109,18 @@ def calls(x_ptr):
     tl.store(x_ptr, plain(1.0))
 
 @triton.jit
+def dictionaries(x_ptr):
+    table = {"one": 1.0}
+    tl.store(x_ptr, table["one"])
+
+@triton.jit
+def tries(x_ptr):
+    try:
+        tl.store(x_ptr, 1.0)
+    finally:
+        pass
+
+@triton.jit
 def loops(x_ptr, n):
     total = 0.0
     for i in range(n):
@@ -117,14 +132,14 @@ def loops(x_ptr, n):
     tl.store(x_ptr, total)
 
 x = torch.zeros(8)
-for call in (lambda: imports[(1,)](x), lambda: calls[(1,)](x), lambda: loops[(1,)](x, 7)):
-    print(attempt(call).split(":")[0])
+for kernel in (imports, calls, dictionaries, tries):
+    print(attempt(lambda: kernel[(1,)](x)).split(":")[0])
+print(attempt(lambda: loops[(1,)](x, 7)))
 """
     )
-    first, second, third = out.split()
-    assert first != "accepted"
-    assert second != "accepted"
-    assert third == "accepted"
+    *rejected, last = out.split()
+    assert len(rejected) == 4 and "accepted" not in rejected
+    assert last == "accepted"
 
 
 def test_programs_cover_the_tail():
@@ -213,18 +228,19 @@ print(kernel.metadata.shared, *("bar.sync" in kernel.asm["ptx"], "shfl.sync" in 
 def test_dot_uses_tensor_cores():
     source = """
 @triton.jit
-def square(a_ptr, out_ptr):
-    i = tl.arange(0, 64)
-    cells = i[:, None] * 64 + i[None, :]
-    a = tl.load(a_ptr + cells)
-    tl.store(out_ptr + cells, tl.dot(a, a))
+def multiply(a_ptr, b_ptr, out_ptr, M: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None] * 64, tl.arange(0, 64)
+    a, b = tl.load(a_ptr + i + j[None, :]), tl.load(b_ptr + j[:, None] * 64 + j[None, :])
+    tl.store(out_ptr + i + j[None, :], tl.dot(a, b))
 
 x = torch.zeros(4096)
-ptx = square[(1,)](x.half(), x).asm["ptx"]
-print("wgmma" in ptx, "mma.sync" in ptx)
+for rows in (64, 32):
+    ptx = multiply[(1,)](x.half(), x.half(), x, M=rows).asm["ptx"]
+    print(*(name for name in ("wgmma", "tcgen05.mma", "mma.sync") if name in ptx))
 """
-    assert compiled(source, "sm_90").split()[0] == "True"
-    assert compiled(source, "sm_80").split() == ["False", "True"]
+    assert compiled(source, "sm_80").split() == ["mma.sync", "mma.sync"]
+    assert compiled(source, "sm_90").split() == ["wgmma", "mma.sync"]
+    assert compiled(source, "sm_100").split() == ["tcgen05.mma", "mma.sync"]
 
 
 def test_stages_from_python_to_machine_code():
@@ -259,11 +275,33 @@ kernel = add_kernel[(1,)](x, x, x, 1024, BLOCK=1024)
 with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
     file.write(kernel.asm["cubin"])
     file.flush()
-    print(subprocess.run([knobs.nvidia.cuobjdump.path, "-sass", file.name], capture_output=True, text=True).stdout)
+    for what in ("-sass", "-res-usage"):
+        print(subprocess.run([knobs.nvidia.cuobjdump.path, what, file.name], capture_output=True, text=True).stdout)
 """
     )
     for instruction in ("LDG.E.128", "FADD", "STG.E.128"):
         assert instruction in out
+    if TRITON == (3, 7):
+        assert "REG:26 " in out
+
+
+def test_spills_show_in_machine_code_and_not_in_ptx():
+    out = compiled(
+        ADD
+        + """
+import subprocess, tempfile
+from triton import knobs
+x = torch.zeros(8)
+for block in (1024, 32768):
+    kernel = add_kernel[(1,)](x, x, x, 1001, BLOCK=block)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(kernel.asm["cubin"])
+        file.flush()
+        run = subprocess.run([knobs.nvidia.cuobjdump.path, "-sass", file.name], capture_output=True, text=True)
+    print(".local" in kernel.asm["ptx"], "STL" in run.stdout and "LDL" in run.stdout)
+"""
+    )
+    assert [line.split() for line in out.splitlines()] == [["False", "False"], ["False", "True"]]
 
 
 def test_tile_sizes_are_powers_of_two_up_to_2_to_20():
@@ -293,10 +331,16 @@ def pick(x_ptr):
     tile = tl.load(x_ptr + tl.arange(0, 8))
     tl.store(x_ptr, tile[3])
 
-print(attempt(lambda: pick[(1,)](torch.zeros(8))).split(":")[0])
+@triton.jit
+def gathers(x_ptr):
+    i = tl.arange(0, 8)
+    tl.store(x_ptr + i, tl.gather(tl.load(x_ptr + i), 7 - i, axis=0))
+
+for kernel in (pick, gathers):
+    print(attempt(lambda: kernel[(1,)](torch.zeros(8))).split(":")[0])
 """
     )
-    assert out.split() == ["CompilationError"]
+    assert out.split() == ["CompilationError", "accepted"]
 
 
 def test_backends_in_the_wheel():

@@ -224,6 +224,17 @@ print(copy.best_config.kwargs, [t[0] for t in copy.configs_timings.values()])
     assert out.strip() == "{'BLOCK': 128} [inf, 1.0]"
 
 
+def test_if_no_candidate_fits_one_is_picked_all_the_same():
+    out = tuned_copy("""
+def bench(kernel_call, quantiles):
+    raise triton.OutOfResources(294912, 232448, "shared memory")
+copy = triton.autotune(configs=CONFIGS, key=["n"], do_bench=bench)(triton.jit(body))
+copy[grid](x, out, 256)      # on a GPU this launch raises in its turn
+print(copy.best_config.kwargs, [t[0] for t in copy.configs_timings.values()], out.sum().item())
+""")
+    assert out.strip() == "{'BLOCK': 64} [inf, inf] 256.0"
+
+
 def test_printing_names_the_winner():
     out = tuned_copy("import os; os.environ['TRITON_PRINT_AUTOTUNING'] = '1'\ncopy[grid](x, out, 256)")
     assert "Triton autotuning for function body" in out and "best config selected: BLOCK: 64" in out

@@ -172,8 +172,40 @@ def test_only_do_bench_flushes_the_cache():
 
 
 def test_torch_compile_refuses_hooks_in_autotune():
-    from torch._higher_order_ops import triton_kernel_wrap
+    """Heuristics under autotune, reset_to_zero and restore_value become a node of the graph; hooks do not."""
+    out = compiled("""
+import torch.utils._triton
+torch.utils._triton.has_triton = lambda: True
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 
-    source = inspect.getsource(triton_kernel_wrap)
-    assert "pre_hook and post_hook are not supported in triton.Autotune or triton.Config" in source
-    assert "isinstance(iter_kernel, Heuristics)" in source  # heuristics under autotune are taken
+@triton.jit
+def copy(x_ptr, out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < n), mask=offs < n)
+
+under = triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})(copy)
+
+def traced(hook=None, **options):
+    kernel = triton.autotune(configs=[triton.Config({"BLOCK": 64}, pre_hook=hook)], key=["n"], **options)(under)
+    def launch(x):
+        out = torch.empty_like(x)
+        kernel[lambda meta: (triton.cdiv(4, meta["BLOCK"]),)](x, out, 4)
+        return out
+    seen = []
+    def keep(graph, inputs):
+        seen.extend(str(node.target) for node in graph.graph.nodes if node.op == "call_function")
+        return make_boxed_func(graph.forward)
+    torch._dynamo.reset()
+    try:
+        torch.compile(launch, backend=aot_autograd(fw_compiler=keep), fullgraph=True)(torch.ones(4))
+    except Exception as error:
+        return "refused" if "pre_hook and post_hook are not supported" in str(error) else str(error)
+    return "a node" if any(name.startswith("triton_kernel_wrapper") for name in seen) else "nothing"
+
+print(traced(), traced(reset_to_zero=["out_ptr"]), traced(restore_value=["out_ptr"]), sep=" / ")
+print(traced(hook=lambda arguments: None), traced(pre_hook=lambda *a, **k: None), traced(post_hook=lambda *a, **k: None), sep=" / ")
+""")
+    first, second = (line.split(" / ") for line in out.strip().split("\n"))
+    assert first == ["a node"] * 3
+    assert second == ["refused"] * 3

@@ -157,7 +157,8 @@ def test_wrapped_rows_need_no_mask() -> None:
 
 
 def test_walked_program_owns_one_row_of_c() -> None:
-    only_program_2 = kernel().replace("& (rn[None, :] < N))", "& (rn[None, :] < N) & (pid == 2))")
+    only_program_2 = kernel().replace("& (rn[None, :] < N))", "& (rn[None, :] < tl.where(pid == 2, N, 0)))")
+    assert "pid == 2" in only_program_2
     out = interpreted(
         only_program_2
         + """

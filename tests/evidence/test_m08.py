@@ -281,6 +281,17 @@ assert "not defined as mutable but was mutated" in check(hidden)
 
 
 def test_backward_with_a_bare_launch_works_in_eager_only():
+    interpreted(
+        KERNELS
+        + OPERATORS.replace("\n@triton_op", "\n" + UNWRAPPED + "\n@triton_op", 1)
+        + """
+square.register_autograd(lambda ctx, grad: bare_backward(ctx.saved_tensors[0], grad.contiguous()),
+                         setup_context=setup_context)
+x = torch.arange(4.0, requires_grad=True)
+square(x).sum().backward()
+assert x.grad.tolist() == [0, 2, 4, 6]
+"""
+    )
     compiled(
         TRACED
         + """

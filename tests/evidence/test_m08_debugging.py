@@ -23,6 +23,7 @@ def look(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.device_assert(x > 100, "not reached by the interpreter")
     tl.store(out_ptr + offs, x, mask=offs < n)
 look[(2,)](torch.arange(6.0), torch.empty(6), 6, BLOCK=4)
+look[(2,)](torch.arange(6.0), torch.empty(6), 6, BLOCK=4, debug=True)  # in debug mode the assert is ignored too
 
 @triton.jit
 def count(out_ptr):

@@ -28,17 +28,40 @@ def with_specials(draw: Draw):
 
 
 def first_columns_only(rows, cols):
-    if cols.numel() <= BLOCK:
-        return None
-    out = torch.zeros_like(reference(rows, cols))
-    out[:, :BLOCK] = reference(rows, cols[:BLOCK])
-    return out
+    return None if cols.numel() <= BLOCK else only(rows, cols, rows.numel(), BLOCK)
+
+
+def only(rows, cols, m: int, n: int):
+    """The upper left m x n corner, and nothing written elsewhere: poison (NaN), or a torch.zeros' zeros."""
+    right = reference(rows, cols)
+
+    def matches(out: torch.Tensor) -> bool:
+        written = torch.zeros(out.shape, dtype=torch.bool)
+        written[:m, :n] = True
+        if bool(written.all()) or not torch.equal(out[written], right[written]):
+            return False
+        return bool(out[~written].isnan().all()) or bool((out[~written] == 0).all())
+
+    return matches
 
 
 def swapped(rows, cols):
     if rows.numel() != cols.numel():
         return None
     return reference(cols, rows)
+
+
+def grid_axes_exchanged(rows, cols):
+    """As many rows as there should be tiles of columns, and as many tiles as rows."""
+    m, n = -(-cols.numel() // BLOCK), rows.numel() * BLOCK
+    return only(rows, cols, m, n) if 1 < m < rows.numel() else None
+
+
+def stored_by_column(rows, cols):
+    """out[row + col * M]: the answer lies in memory column by column."""
+    if rows.numel() < 2 or cols.numel() < 2:
+        return None
+    return reference(rows, cols).t().reshape(rows.numel(), cols.numel())
 
 
 PROBLEM = Problem(
@@ -51,6 +74,7 @@ PROBLEM = Problem(
     tolerance=Tolerance(exact=True),
     cases=(
         case(1, 1),
+        case(7, 193),  # several tiles a row, fewer than rows: an exchange shows
         case(3, 5),
         case(5, 5),
         case(0, 5),
@@ -58,7 +82,6 @@ PROBLEM = Problem(
         case(2, 63),
         case(2, 64),
         case(2, 65),
-        case(7, 193),
         case(11, 131, torch.float16),
         Case("inf, nan and 0, M=3 N=70", with_specials),
     ),
@@ -71,6 +94,31 @@ PROBLEM = Problem(
             concept="grid",
             see="m01.lesson.grid",
             model=swapped,
+        ),
+        Mistake(
+            cause="swapped_axes",
+            message="Only the upper rows were written: axis 0 of the grid has as many programs as a row has tiles, and axis 1 as "
+            "there are rows. Axis 0 is the row, in the grid and in tl.program_id.",
+            concept="grid",
+            see="m01.lesson.grid",
+            model=grid_axes_exchanged,
+            line=r"(?m)^[^#\n]*(?:grid\s*=\s*\((?!\s*M\b)|row\s*=\s*tl\.program_id\((?:axis=)?1)",
+        ),
+        Mistake(
+            cause="swapped_axes",
+            message="The output was stored column by column: a row of out has N elements, so out[row, col] lies at row * N + col.",
+            concept="pointers",
+            see="m01.lesson.model",
+            model=stored_by_column,
+            line=r"tl\.store\(",
+        ),
+        Mistake(
+            cause="pointer_without_offsets",
+            message="Every column was multiplied by cols[0]: cols_ptr alone is the address of the first value. Add the columns.",
+            concept="pointers",
+            see="m01.lesson.model",
+            model=lambda rows, cols: reference(rows, cols[:1].expand_as(cols)) if cols.numel() > 1 else None,
+            line=r"tl\.load\(\s*cols_ptr\s*[,)]",
         ),
         Mistake(
             cause="pointer_without_offsets",

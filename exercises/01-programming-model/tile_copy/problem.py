@@ -32,10 +32,16 @@ def with_specials(draw: Draw):
     return x, 64
 
 
-def zeros_after(x, filled: int):
-    out = torch.zeros_like(x)
-    out[:filled] = x[:filled]
-    return out
+def only_the_first(x, filled: int):
+    """x up to `filled`, and nothing of x after it: poison (NaN in a float tensor), or a zeros_like's zeros."""
+
+    def matches(out: torch.Tensor) -> bool:
+        rest = out[filled:]
+        if not out.dtype.is_floating_point or not torch.equal(out[:filled], x[:filled]):
+            return False
+        return bool(rest.isnan().all()) or bool((rest == 0).all())
+
+    return matches
 
 
 def shifted_by_one(x, block):
@@ -78,7 +84,7 @@ PROBLEM = Problem(
             "because its offsets do not depend on tl.program_id.",
             concept="grid",
             see="m01.lesson.grid",
-            model=lambda x, block: zeros_after(x, block) if x.numel() > block else None,
+            model=lambda x, block: only_the_first(x, block) if x.numel() > block else None,
         ),
         Mistake(
             cause="floor_grid",
@@ -86,7 +92,9 @@ PROBLEM = Problem(
             "Round up with triton.cdiv(n, block).",
             concept="grid",
             see="m01.lesson.grid",
-            model=lambda x, block: zeros_after(x, x.numel() // block * block) if x.numel() % block else None,
+            model=lambda x, block: (
+                only_the_first(x, x.numel() // block * block) if x.numel() > block and x.numel() % block else None
+            ),
             line=r"n(?:umel\(\))?\s*//\s*block\b",
         ),
         Mistake(

@@ -53,10 +53,10 @@ PROBLEM = Problem(
     work=work,
     tolerance=Tolerance(scale=magnitude),
     cases=(
+        case(1000, -0.7, 0.1),  # about half of it is negative: every step shows
         case(1, 0.5, 10.0),
         case(7),
         case(0),
-        case(1000, -0.7, 0.1),
         case(1023),
         case(1024, 1.0, 0.0),
         case(1025, 0.5, -0.5),
@@ -91,13 +91,49 @@ PROBLEM = Problem(
             model=lambda x, scale, bias: torch.relu(x) * scale + bias,
         ),
         Mistake(
+            cause="activation_before_bias",
+            message="The output is relu(x * scale) + bias: the ReLU comes last, after the bias.",
+            concept="fusion",
+            see="m02.lesson.fusion",
+            model=lambda x, scale, bias: torch.relu(x * scale) + bias,
+        ),
+        Mistake(
+            cause="step_left_out",
+            message="The output is relu(x * scale): the bias was not added.",
+            concept="arithmetic",
+            see="m02.lesson.fusion",
+            model=lambda x, scale, bias: torch.relu(x * scale),
+        ),
+        Mistake(
+            cause="step_left_out",
+            message="The output is relu(x + bias): x was not multiplied by scale.",
+            concept="arithmetic",
+            see="m02.lesson.fusion",
+            model=lambda x, scale, bias: torch.relu(x + bias),
+        ),
+        Mistake(
+            cause="arguments_exchanged",
+            message="The output is relu(x * bias + scale): scale and bias are exchanged. The launch passes arguments by position.",
+            concept="launch",
+            see="m02.lesson.launch",
+            model=lambda x, scale, bias: torch.relu(x * bias + scale),
+        ),
+        Mistake(
+            cause="wrong_operation",
+            message="The output is |x * scale + bias|: relu sets negative values to 0, it does not turn them round.",
+            concept="arithmetic",
+            see="m02.lesson.fusion",
+            model=lambda x, scale, bias: (x * scale + bias).abs(),
+            line=r"(?m)^[^#\n]*tl\.abs\(",
+        ),
+        Mistake(
             cause="nan_becomes_zero",
             message="A NaN came out as 0. PyTorch's relu keeps it: tl.where(y < 0, 0.0, y) does, tl.maximum(y, 0.0) does not "
             "on a GPU, unless it is given propagate_nan=tl.PropagateNan.ALL.",
             concept="numerics",
             see="m02.lesson.fusion",
             model=nan_becomes_zero,
-            line=r"tl\.maximum\(|tl\.where\(.*>",
+            line=r"(?m)^[^#\n]*(?:tl\.maximum\(|tl\.where\(.*>)",
         ),
     ),
     hints=(

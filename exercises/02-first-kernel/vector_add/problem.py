@@ -64,11 +64,26 @@ PROBLEM = Problem(
             line=r"tl\.load\(x_ptr.*\n(?:.*\n)*?.*tl\.load\(x_ptr",
         ),
         Mistake(
+            cause="operand_used_twice",
+            message="The output is y + y: x is never read.",
+            concept="pointers",
+            see="m02.lesson.skeleton",
+            model=lambda x, y: y + y,
+            line=r"tl\.load\(y_ptr",
+        ),
+        Mistake(
             cause="wrong_operation",
             message="The output is x - y: the task asks for the sum.",
             concept="arithmetic",
             see="m02.lesson.skeleton",
             model=lambda x, y: x - y,
+        ),
+        Mistake(
+            cause="wrong_operation",
+            message="The output is x * y: the task asks for the sum.",
+            concept="arithmetic",
+            see="m02.lesson.skeleton",
+            model=lambda x, y: x * y,
         ),
         Mistake(
             cause="pointer_without_offsets",

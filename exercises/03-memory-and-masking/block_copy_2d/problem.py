@@ -59,6 +59,17 @@ def read_as_contiguous(x: torch.Tensor) -> torch.Tensor | None:
     return x.as_strided((m, n), (n, 1)).clone()
 
 
+def read_with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    """What a kernel sees that uses the row stride and takes the column's for 1."""
+    m, n = x.shape
+    if x.numel() == 0 or x.stride(1) == 1 or n < 2:
+        return None
+    in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    if (m - 1) * x.stride(0) + n > in_storage:
+        return None
+    return x.as_strided((m, n), (x.stride(0), 1)).clone()
+
+
 def rows_of_the_first_tile(x: torch.Tensor) -> torch.Tensor | None:
     m = x.shape[0]
     return x[torch.arange(m, device=x.device) % BLOCK_M] if m > BLOCK_M else None
@@ -101,6 +112,14 @@ PROBLEM = Problem(
     ),
     timing=Timing("8192 x 8192 float32", lambda draw: (draw.normal(8192, 8192),)),
     mistakes=(
+        Mistake(
+            cause="assumes_contiguous",
+            message="The columns are read at stride 1: column j lies j * stride_xn elements from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=read_with_unit_column_stride,
+            line=r"tl\.load\(x_ptr(?!.*stride_xn)",
+        ),
         Mistake(
             cause="assumes_contiguous",
             message="x is read from row * N + column, or with the strides of out; it has strides of its own.",

@@ -64,6 +64,41 @@ def filled_with(value: float):
     return lambda x: x.amax(dim=1).double().clamp(min=value).to(x.dtype) if padded(x) else None
 
 
+def some_other_fill(x: torch.Tensor):
+    """Rows below the fill give the fill back: one number that stands nowhere in x, the same for all of them."""
+    right = x.amax(dim=1)
+
+    def matches(out: torch.Tensor) -> bool:
+        wrong = out != right
+        if not padded(x) or int(wrong.sum()) < 2:
+            return False
+        fill = out[wrong][0]
+        return (
+            bool(fill.isfinite())
+            and float(fill) < 0
+            and not bool((x == fill).any())
+            and torch.equal(out, right.clamp(min=fill))
+        )
+
+    return matches
+
+
+def read_with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    """What a kernel sees that uses the row stride and takes the column's for 1."""
+    m, n = x.shape
+    if x.numel() == 0 or x.stride(1) == 1 or n < 2:
+        return None
+    in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    if (m - 1) * x.stride(0) + n > in_storage:
+        return None
+    return x.as_strided((m, n), (x.stride(0), 1)).clone()
+
+
+def with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    seen = read_with_unit_column_stride(x)
+    return None if seen is None else reference(seen)
+
+
 def read_as_contiguous(x: torch.Tensor) -> torch.Tensor | None:
     m, n = x.shape
     in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
@@ -71,8 +106,6 @@ def read_as_contiguous(x: torch.Tensor) -> torch.Tensor | None:
         return None
     return x.as_strided((m, n), (n, 1)).amax(dim=1)
 
-
-FINITE_FILL = "Padding is filled with a finite number: a row that lies below it, or all -inf, gets the fill back."
 
 PROBLEM = Problem(
     slug="row_max",
@@ -108,31 +141,23 @@ PROBLEM = Problem(
             concept="masking",
             see="m03.bug.fill",
             model=filled_with(0.0),
-            line=r"other=\s*0|tl\.load\((?!.*inf)",
+            line=r"other=\s*0|tl\.where\(.*,\s*0|tl\.load\((?!.*inf)",
         ),
         Mistake(
             cause="finite_fill_for_max",
-            message=FINITE_FILL,
+            message="Padding is filled with a finite number: a row that lies below it, or all -inf, gets the fill back.",
             concept="masking",
             see="m03.lesson.fill",
-            model=filled_with(-1e9),
-            line=r"other=\s*-\s*\d",
+            model=some_other_fill,
+            line=r"other=\s*-?\s*\d|tl\.where\(.*-\s*\d",
         ),
         Mistake(
-            cause="finite_fill_for_max",
-            message=FINITE_FILL,
-            concept="masking",
-            see="m03.lesson.fill",
-            model=filled_with(-1e6),
-            line=r"other=\s*-\s*\d",
-        ),
-        Mistake(
-            cause="finite_fill_for_max",
-            message=FINITE_FILL,
-            concept="masking",
-            see="m03.lesson.fill",
-            model=filled_with(-1e4),
-            line=r"other=\s*-\s*\d",
+            cause="assumes_contiguous",
+            message="The columns are read at stride 1: column j lies j * stride_n elements from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=with_unit_column_stride,
+            line=r"tl\.load\(x_ptr(?!.*stride_n)",
         ),
         Mistake(
             cause="assumes_contiguous",

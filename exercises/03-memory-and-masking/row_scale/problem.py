@@ -61,6 +61,28 @@ def read_as_contiguous(x: torch.Tensor) -> torch.Tensor | None:
     return x.as_strided((m, n), (n, 1))
 
 
+def read_with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    """What a kernel sees that uses the row stride and takes the column's for 1."""
+    m, n = x.shape
+    if x.numel() == 0 or x.stride(1) == 1 or n < 2:
+        return None
+    in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    if (m - 1) * x.stride(0) + n > in_storage:
+        return None
+    return x.as_strided((m, n), (x.stride(0), 1)).clone()
+
+
+def stored_with_strides_of_x(x: torch.Tensor, right: torch.Tensor) -> torch.Tensor | None:
+    """A transposed x whose strides were used for out as well: the answer lies in out column by column."""
+    m, n = x.shape
+    return right.t().reshape(m, n) if x.stride() == (1, m) and m > 1 and n > 1 and m != n else None
+
+
+def unit_column_stride_model(x, scale):
+    seen = read_with_unit_column_stride(x)
+    return None if seen is None else seen * scale[:, None]
+
+
 def contiguous_model(x, scale):
     seen = read_as_contiguous(x)
     return None if seen is None else seen * scale[:, None]
@@ -97,6 +119,22 @@ PROBLEM = Problem(
     mistakes=(
         Mistake(
             cause="assumes_contiguous",
+            message="The columns are read at stride 1: column j lies j * stride_xn elements from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=unit_column_stride_model,
+            line=r"tl\.load\(x_ptr(?!.*stride_xn)",
+        ),
+        Mistake(
+            cause="output_stored_with_input_strides",
+            message="The answer lies in out column by column: out was addressed with the strides of x; it has its own.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=lambda x, scale: stored_with_strides_of_x(x, reference(x, scale)),
+            line=r"out_ptr \+.*stride_x",
+        ),
+        Mistake(
+            cause="assumes_contiguous",
             message="The rows are read from row * N + column, as if x were contiguous; use both strides of x.",
             concept="strides",
             see="m03.lesson.strides",
@@ -126,6 +164,13 @@ PROBLEM = Problem(
             see="m03.lesson.strides",
             model=lambda x, scale: x[:1] * scale[:, None],
             line=r"tl\.load\(x_ptr(?!.*stride_xm)",
+        ),
+        Mistake(
+            cause="wrong_operation",
+            message="The output is x + scale: the task asks for the product.",
+            concept="arithmetic",
+            see="m03.lesson.strides",
+            model=lambda x, scale: x + scale[:, None],
         ),
         Mistake(
             cause="scale_not_indexed",

@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
@@ -65,6 +67,46 @@ def never_rescaled(x: torch.Tensor) -> torch.Tensor | None:
     return _unless_nan(torch.exp(x.double() - m) / total, x)
 
 
+def of_tiles(x: torch.Tensor, pick) -> torch.Tensor | None:
+    """Maximum over the row; the sum over what `pick` makes of the row's tiles."""
+    if x.numel() == 0 or x.shape[1] <= BLOCK:
+        return None
+    m = x.double().amax(dim=1, keepdim=True)
+    total = sum(torch.exp(tile - m).sum(dim=1, keepdim=True) for tile in pick(tiles(x)))
+    return _unless_nan(torch.exp(x.double() - m) / total, x)
+
+
+def sum_of_last_tile(x: torch.Tensor) -> torch.Tensor | None:
+    return of_tiles(x, lambda all_tiles: all_tiles[-1:])
+
+
+def first_tile_statistics(x: torch.Tensor) -> torch.Tensor | None:
+    """Maximum and sum of the first tile only."""
+    if x.numel() == 0 or x.shape[1] <= BLOCK:
+        return None
+    m = tiles(x)[0].amax(dim=1, keepdim=True)
+    total = torch.exp(tiles(x)[0] - m).sum(dim=1, keepdim=True)
+    return _unless_nan(torch.exp(x.double() - m) / total, x)
+
+
+def first_tile_again(x: torch.Tensor) -> torch.Tensor | None:
+    """The first walk reads the first tile in every turn, under the mask of the tile it should read."""
+    if x.numel() == 0 or x.shape[1] <= BLOCK:
+        return None
+    first = tiles(x)[0]
+    m = first.amax(dim=1, keepdim=True)
+    total = sum(torch.exp(first[:, : tile.shape[1]] - m).sum(dim=1, keepdim=True) for tile in tiles(x))
+    return _unless_nan(torch.exp(x.double() - m) / total, x)
+
+
+def without_division(x: torch.Tensor) -> torch.Tensor | None:
+    return torch.exp(x.float() - x.float().amax(dim=1, keepdim=True)).to(x.dtype) if x.numel() else None
+
+
+def base_two(x: torch.Tensor) -> torch.Tensor | None:
+    return torch.softmax(x.double() * math.log(2), dim=1).to(x.dtype) if x.numel() else None
+
+
 def _unless_nan(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor | None:
     """-inf - (-inf) is a mistake of its own: NaN would say nothing about the rescaling."""
     return None if out.isnan().any() else out.to(x.dtype)
@@ -96,7 +138,9 @@ def maximum_from_zero(x: torch.Tensor) -> torch.Tensor | None:
     """Right in exact arithmetic; very negative rows underflow to 0/0."""
     if x.numel() == 0:
         return None
-    m = x.float().amax(dim=1, keepdim=True).clamp(min=0.0)
+    # any finite start gives the same NaN once the whole row lies far enough below it
+    start = -1e4 if bool((x.amax(dim=1) < -1e5).all()) else 0.0
+    m = x.float().amax(dim=1, keepdim=True).clamp(min=start)
     e = torch.exp(x.float() - m)
     return (e / e.sum(dim=1, keepdim=True)).to(x.dtype)
 
@@ -121,6 +165,8 @@ PROBLEM = Problem(
         Case("2 x 1031 all negative", all_negative),
         Case("2 x 2051, the first tile -inf", masked_start),
         Case("2 x 1500 about -1000", lambda draw: (draw.normal(2, 1500) - 1000.0,)),
+        # below every finite number that people start a maximum at, except the very end of float32
+        Case("2 x 1500 about -1e20", lambda draw: (draw.normal(2, 1500, scale=1e19) - 1e20,)),
         case(2, 2600, scale=100.0),
         case(2, 2600, torch.float16, scale=30.0),
         Case("3 x 1124, rows of a wider matrix", sliced_rows),
@@ -136,6 +182,45 @@ PROBLEM = Problem(
             see="m04.lesson.online",
             model=never_rescaled,
             line=r"tl\.sum\(",
+        ),
+        Mistake(
+            cause="accumulator_overwritten",
+            message="The sum is that of the last tile: each turn replaces l and does not add to it.",
+            concept="online softmax",
+            see="m04.lesson.online",
+            model=sum_of_last_tile,
+            line=r"\bl\w*\s*=\s*tl\.sum\(",
+        ),
+        Mistake(
+            cause="first_tile_only",
+            message="Maximum and sum are those of the first tile: the first walk does not go on along the row.",
+            concept="online softmax",
+            see="m04.lesson.online",
+            model=first_tile_statistics,
+        ),
+        Mistake(
+            cause="same_tile_again",
+            message="The first walk reads the first tile in every turn: the columns must start at the loop's variable.",
+            concept="online softmax",
+            see="m04.lesson.online",
+            model=first_tile_again,
+            line=r"(?m)^[^#\n]*tl\.load\((?!.*start)",
+        ),
+        Mistake(
+            cause="missing_denominator",
+            message="The exponentials are stored without the division by l.",
+            concept="reductions",
+            see="m04.lesson.softmax",
+            model=without_division,
+            line=r"tl\.store\(",
+        ),
+        Mistake(
+            cause="wrong_exponent_base",
+            message="The weights are powers of 2, not of e: with tl.exp2, multiply the argument by log2(e).",
+            concept="numerics",
+            see="m07.lesson.exp2",
+            model=base_two,
+            line=r"tl\.exp2\(",
         ),
         Mistake(
             cause="each_tile_alone",
@@ -163,11 +248,12 @@ PROBLEM = Problem(
         ),
         Mistake(
             cause="max_starts_at_zero",
-            message="The running maximum starts at 0: start it at -inf, or rows far below 0 underflow to 0/0.",
+            message="The running maximum starts above all scores, at 0 or another finite number: start it at -inf, or rows far "
+            "below underflow to 0/0.",
             concept="online softmax",
             see="m04.lesson.online",
             model=maximum_from_zero,
-            line=r"\bm\w*\s*=\s*0",
+            line=r"(?m)^\s*m\w*\s*=\s*-?\d",
         ),
     ),
     hints=(

@@ -36,6 +36,14 @@ def cancelling(draw: Draw):
     return (x,)
 
 
+def partial_sums_past_half(draw: Draw):
+    """The first two chunks reach 80 000, past float16's 65 504; the total is odd and above 2048: no float16 holds it."""
+    x = draw.full(2, 3 * BLOCK_N + 10, value=0.0, dtype=torch.float16)
+    x[:, 5 : 2 * BLOCK_N : BLOCK_N], x[:, 2 * BLOCK_N + 5 :: BLOCK_N] = 40000.0, -40000.0
+    x[:, 0], x[:, 1] = 1025 + 2 * draw.integers(2, low=0, high=100), 1026.0
+    return (x,)
+
+
 def specials(draw: Draw):
     x = draw.normal(3, 40)
     x[0, 3], x[1, 5], x[2, 7], x[2, 8] = float("inf"), float("nan"), float("inf"), float("-inf")
@@ -71,12 +79,17 @@ def filled_with(value: float):
     return lambda x: reference(x) + padding(x) * value if padding(x) else None
 
 
-def overflowing(x: torch.Tensor) -> torch.Tensor | None:
-    """Constant positive float16 rows whose sum passes 65504: any order of float16 additions ends in inf."""
-    if x.dtype != torch.float16 or x.numel() == 0 or not bool((x == x[0, 0]).all()) or not bool((x > 0).all()):
+def filled_with_minus_inf(x: torch.Tensor):
+    # asked of the output: as a model's value, an infinity would lie within the error of any number
+    return (lambda out: bool((out == float("-inf")).all())) if padding(x) and x.shape[0] > 1 else None
+
+
+def overflowing(x: torch.Tensor):
+    """float16 rows whose partial sums pass 65504: additions in float16 end in inf, or in inf - inf."""
+    if x.dtype != torch.float16 or x.numel() == 0 or not bool(x.isfinite().all()):
         return None
-    total = reference(x)
-    return torch.full_like(total, float("inf")) if bool((total > 66000).all()) else None
+    passes = (x.double().cumsum(dim=1).abs().amax(dim=1) > 66000).all()
+    return (lambda out: not bool(out.isfinite().any())) if bool(passes) else None
 
 
 def rounded_to_input(x: torch.Tensor) -> torch.Tensor | None:
@@ -86,6 +99,33 @@ def rounded_to_input(x: torch.Tensor) -> torch.Tensor | None:
 def last_chunk(x: torch.Tensor) -> torch.Tensor | None:
     n = x.shape[1]
     return reference(x[:, (n - 1) // BLOCK_N * BLOCK_N :]) if n > BLOCK_N else None
+
+
+def first_chunk_again(x: torch.Tensor) -> torch.Tensor | None:
+    """The columns do not depend on where the loop is."""
+    n = x.shape[1]
+    return reference(x[:, :BLOCK_N]) * -(-n // BLOCK_N) if n > BLOCK_N else None
+
+
+def whole_chunks(x: torch.Tensor) -> torch.Tensor | None:
+    n = x.shape[1]
+    return reference(x[:, : n // BLOCK_N * BLOCK_N]) if n > BLOCK_N and n % BLOCK_N else None
+
+
+def read_with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    """What a kernel sees that uses the row stride and takes the column's for 1."""
+    m, n = x.shape
+    if x.numel() == 0 or x.stride(1) == 1 or n < 2:
+        return None
+    in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    if (m - 1) * x.stride(0) + n > in_storage:
+        return None
+    return x.as_strided((m, n), (x.stride(0), 1)).clone()
+
+
+def with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    seen = read_with_unit_column_stride(x)
+    return None if seen is None else reference(seen)
 
 
 def read_as_contiguous(x: torch.Tensor) -> torch.Tensor | None:
@@ -107,8 +147,9 @@ PROBLEM = Problem(
     tolerance=Tolerance(terms=16.0, scale=magnitude),
     out_dtype=lambda x: torch.float32,
     cases=(
-        case(1, 1),
         case(3, 7),
+        case(1, 1),
+        Case("2 x 3082 float16, partial sums past 65504", partial_sums_past_half),
         constant(2, 1000, 100.0, torch.float16),
         case(0, 5),
         case(3, 0),
@@ -153,6 +194,22 @@ PROBLEM = Problem(
             model=lambda x: reference(x[:, :BLOCK_N]) if x.shape[1] > BLOCK_N else None,
         ),
         Mistake(
+            cause="tail_dropped",
+            message="Only whole chunks are summed: the columns after the last multiple of BLOCK_N are lost.",
+            concept="reductions",
+            see="m04.lesson.reduce",
+            model=whole_chunks,
+            line=r"//\s*BLOCK_N",
+        ),
+        Mistake(
+            cause="same_tile_again",
+            message="Every turn of the loop sums the first chunk again: the columns must start at the loop's variable.",
+            concept="reductions",
+            see="m04.lesson.reduce",
+            model=first_chunk_again,
+            line=r"tl\.arange\(",
+        ),
+        Mistake(
             cause="accumulator_overwritten",
             message="Only the last chunk counts: the loop assigns the accumulator instead of adding to it.",
             concept="reductions",
@@ -165,7 +222,7 @@ PROBLEM = Problem(
             message="Padded lanes hold -inf, the identity of max; the identity of a sum is 0.",
             concept="masking",
             see="m03.lesson.fill",
-            model=filled_with(float("-inf")),
+            model=filled_with_minus_inf,
             line=r"other=",
         ),
         Mistake(
@@ -191,6 +248,14 @@ PROBLEM = Problem(
             see="m03.lesson.strides",
             model=lambda x: reference(x.t()) if x.shape[0] == x.shape[1] else None,
             line=r"row \* stride_n",
+        ),
+        Mistake(
+            cause="assumes_contiguous",
+            message="The columns are read at stride 1: column j lies j * stride_n elements from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=with_unit_column_stride,
+            line=r"tl\.load\(x_ptr(?!.*stride_n)",
         ),
         Mistake(
             cause="assumes_contiguous",

@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
@@ -96,6 +98,47 @@ def without_division(x: torch.Tensor) -> torch.Tensor | None:
     return torch.exp(wide - wide.amax(dim=1, keepdim=True)).to(x.dtype)
 
 
+def read_with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    """What a kernel sees that uses the row stride and takes the column's for 1."""
+    m, n = x.shape
+    if x.numel() == 0 or x.stride(1) == 1 or n < 2:
+        return None
+    in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    if (m - 1) * x.stride(0) + n > in_storage:
+        return None
+    return x.as_strided((m, n), (x.stride(0), 1)).clone()
+
+
+def stored_with_strides_of_x(x: torch.Tensor, right: torch.Tensor) -> torch.Tensor | None:
+    """A transposed x whose strides were used for out as well: the answer lies in out column by column."""
+    m, n = x.shape
+    return right.t().reshape(m, n) if x.stride() == (1, m) and m > 1 and n > 1 and m != n else None
+
+
+def with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
+    seen = read_with_unit_column_stride(x)
+    return None if seen is None else reference(seen)
+
+
+def rows_of_minus_inf_as_zero(x: torch.Tensor) -> torch.Tensor | None:
+    empty = (x == float("-inf")).all(dim=1, keepdim=True)
+    if x.numel() == 0 or not bool(empty.any()):
+        return None
+    return torch.where(empty, torch.zeros_like(x), reference(x))
+
+
+def base_two(x: torch.Tensor) -> torch.Tensor | None:
+    return torch.softmax(x.double() * math.log(2), dim=1).to(x.dtype) if x.numel() else None
+
+
+def maximum_from_zero(x: torch.Tensor) -> torch.Tensor | None:
+    """Right in exact arithmetic; rows far below 0 underflow to 0/0."""
+    if x.numel() == 0:
+        return None
+    e = torch.exp(x.float() - x.float().amax(dim=1, keepdim=True).clamp(min=0.0))
+    return (e / e.sum(dim=1, keepdim=True)).to(x.dtype)
+
+
 def read_as_contiguous(x: torch.Tensor) -> torch.Tensor | None:
     m, n = x.shape
     in_storage = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
@@ -153,7 +196,7 @@ PROBLEM = Problem(
             concept="masking",
             see="m03.lesson.fill",
             model=padded_with_zero,
-            line=r"other=\s*0|tl\.load\((?!.*inf)",
+            line=r"other=\s*0|tl\.where\(.*,\s*0|tl\.load\((?!.*inf)",
         ),
         Mistake(
             cause="missing_denominator",
@@ -185,6 +228,47 @@ PROBLEM = Problem(
             see="m03.lesson.strides",
             model=lambda x: torch.softmax(x[:1], dim=1).expand(x.shape).clone(),
             line=r"tl\.load\(x_ptr(?!.*stride_xm)",
+        ),
+        Mistake(
+            cause="assumes_contiguous",
+            message="The columns are read at stride 1: column j lies j * stride_xn elements from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=with_unit_column_stride,
+            line=r"tl\.load\(x_ptr(?!.*stride_xn)",
+        ),
+        Mistake(
+            cause="output_stored_with_input_strides",
+            message="The answer lies in out column by column: out was addressed with the strides of x; it has its own.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=lambda x: stored_with_strides_of_x(x, reference(x)),
+            line=r"out_ptr \+.*stride_x",
+        ),
+        Mistake(
+            cause="row_of_minus_inf",
+            message="A row that is all -inf came out as zeros; PyTorch and the task give NaN. Padding with a finite number does "
+            "this (its lanes win the maximum), and so does replacing NaN by 0.",
+            concept="masking",
+            see="m03.lesson.fill",
+            model=rows_of_minus_inf_as_zero,
+            line=r"other=\s*-\s*\d",
+        ),
+        Mistake(
+            cause="wrong_exponent_base",
+            message="The weights are powers of 2, not of e: with tl.exp2, multiply the argument by log2(e).",
+            concept="numerics",
+            see="m07.lesson.exp2",
+            model=base_two,
+            line=r"tl\.exp2\(",
+        ),
+        Mistake(
+            cause="max_starts_at_zero",
+            message="The maximum that is subtracted is never below 0: rows far below 0 underflow to 0/0.",
+            concept="numerics",
+            see="m04.lesson.softmax",
+            model=maximum_from_zero,
+            line=r"(?m)^[^#\n]*tl\.max",
         ),
         Mistake(
             cause="assumes_contiguous",

@@ -65,6 +65,39 @@ def one_tile_of_rows(pick):
     return model
 
 
+def padded_with_other_than_zero(x):
+    """Every column got the same whole number too much: the lanes past the last row, each holding the fill."""
+    right = reference(x)
+
+    def matches(out: torch.Tensor) -> bool:
+        extra = (out.double() - right.double()).cpu()
+        if (
+            extra.numel() < 2
+            or not bool((extra == extra[0]).all())
+            or float(extra[0]) == 0
+            or not bool(extra.isfinite().all())
+        ):
+            return False
+        lanes = [-x.shape[0] % tile for tile in TILES if -x.shape[0] % tile]
+        return any(float(extra[0]) in (lanes_past, -lanes_past) for lanes_past in lanes)
+
+    return matches
+
+
+def only_the_first_columns(x):
+    """Right up to a power of two, zero after it."""
+    right = reference(x)
+    columns = x.shape[1]
+
+    def matches(out: torch.Tensor) -> bool:
+        for tile in TILES:
+            if 16 <= tile < columns and torch.equal(out[:tile], right[:tile]) and bool((out[tile:] == 0).all()):
+                return bool((right[tile:] != 0).any())
+        return False
+
+    return matches
+
+
 def last_tile(x, tile, rows):
     return reference(x[(rows - 1) // tile * tile :])
 
@@ -137,6 +170,21 @@ PROBLEM = Problem(
             concept="grid",
             see="m01.lesson.grid",
             model=one_tile_of_rows(first_tile),
+        ),
+        Mistake(
+            cause="first_tile_only",
+            message="The columns after the first tile are 0: no program took them. Axis 1 of the grid must cover all of N.",
+            concept="grid",
+            see="m01.lesson.grid",
+            model=only_the_first_columns,
+        ),
+        Mistake(
+            cause="wrong_fill_for_sum",
+            message="Padded rows hold 1, and each adds to the sum; the identity of a sum is 0.",
+            concept="masking",
+            see="m03.lesson.fill",
+            model=padded_with_other_than_zero,
+            line=r"other=",
         ),
         Mistake(
             cause="assumes_contiguous",

@@ -70,7 +70,8 @@ PROBLEM = Problem(
         Mistake(
             cause="grid_ignores_config",
             message="The beginning is right and the rest was never computed: the grid was counted for one BLOCK, and "
-            "the configuration that ran has a smaller one. The grid must be a callable that reads meta['BLOCK'].",
+            "the configuration that ran has a smaller one. The grid must be a callable that reads meta['BLOCK']. If it "
+            "is one, look whether the offsets use tl.program_id.",
             concept="autotuning",
             see="m05.lesson.autotune",
             model=only_the_first_programs,
@@ -82,6 +83,13 @@ PROBLEM = Problem(
             concept="pointers",
             see="m02.lesson.skeleton",
             model=lambda x, y: x + x,
+        ),
+        Mistake(
+            cause="operand_used_twice",
+            message="The output is y + y: the launch passes y for x as well, or both loads read from y_ptr.",
+            concept="pointers",
+            see="m02.lesson.skeleton",
+            model=lambda x, y: y + y,
         ),
         Mistake(
             cause="wrong_operation",

@@ -19,10 +19,11 @@ def sum_of_magnitudes(a, b):
     return a.double().abs() @ b.double().abs()
 
 
-def case(m: int, n: int, k: int, b_t: bool = False, note: str = "") -> Case:
+def case(m: int, n: int, k: int, a_t: bool = False, b_t: bool = False, note: str = "") -> Case:
     def make(draw: Draw):
+        a = draw.normal(k, m, dtype=torch.float16).t() if a_t else draw.normal(m, k, dtype=torch.float16)
         b = draw.normal(n, k, dtype=torch.float16).t() if b_t else draw.normal(k, n, dtype=torch.float16)
-        return draw.normal(m, k, dtype=torch.float16), b
+        return a, b
 
     return Case(f"{m}x{n}x{k}{', ' + note if note else ''}", make)
 
@@ -95,6 +96,46 @@ def whole_k_tiles(a, b):
     return None if k == a.shape[1] else a[:, :k] @ b[:k]
 
 
+def first_k_tile(a, b):
+    return None if a.shape[1] <= BLOCK else a[:, :BLOCK] @ b[:BLOCK]
+
+
+def last_k_tile(a, b):
+    k = a.shape[1]
+    if k <= BLOCK:
+        return None
+    start = (k - 1) // BLOCK * BLOCK
+    return a[:, start:] @ b[start:]
+
+
+def first_tile_again(a, b, again_a=True, again_b=True):
+    """Every step takes the first tile of A, of B or of both, under the mask of the tile it should take."""
+    k = a.shape[1]
+    if k <= BLOCK:
+        return None
+    column = torch.arange(k, device=a.device)
+    a = a[:, column % BLOCK] if again_a else a
+    b = b[column % BLOCK] if again_b else b
+    return (a.float() @ b.float()).to(a.dtype)
+
+
+def only_the_first_group(a, b):
+    """Programs of later groups take a place that no group has."""
+
+    def tile_of(pid, tiles_m, tiles_n):
+        return (pid % GROUP_M, pid // GROUP_M) if pid < GROUP_M * tiles_n else (tiles_m, tiles_n)
+
+    return written_by(a, b, tile_of) if a.shape[0] > GROUP_M * BLOCK else None
+
+
+def row_major_despite_strides(a, b):
+    """Each operand read as if it were row-major, whatever its strides say."""
+    if (a.is_contiguous() and b.is_contiguous()) or not all(x.is_contiguous() or x.t().is_contiguous() for x in (a, b)):
+        return None
+    flat = lambda x: x if x.is_contiguous() else x.t().reshape(x.shape)
+    return flat(a) @ flat(b)
+
+
 def half_accumulator(a, b):
     acc = torch.zeros(a.shape[0], b.shape[1], device=a.device, dtype=torch.float16)
     for start in range(0, a.shape[1], BLOCK):
@@ -112,16 +153,18 @@ PROBLEM = Problem(
     work=work,
     tolerance=Tolerance(scale=sum_of_magnitudes),
     cases=(
+        case(96, 64, 32, note="three tile rows"),
         case(1, 1, 1),
         case(32, 32, 32),
-        case(96, 64, 32, note="three tile rows"),
         case(17, 33, 65),
         case(128, 96, 32, note="one whole group"),
-        case(160, 64, 32, note="a last group of one"),
         case(224, 33, 32, note="a last group of three"),
+        case(160, 64, 32, note="a last group of one"),
         case(33, 130, 40, note="fewer tile rows than a group"),
         case(0, 9, 4),
+        case(5, 7, 0),
         case(70, 40, 50, b_t=True, note="B transposed"),
+        case(40, 33, 50, a_t=True, note="A transposed"),
         case(288, 33, 32, note="three groups"),
         Case("130x40x34, zeros and ones", zeros_and_ones),
         Case("16x16x64, partial sums past 65504", large_partial_sums),
@@ -135,6 +178,14 @@ PROBLEM = Problem(
         fast=0.8,
     ),
     mistakes=(
+        Mistake(
+            cause="low_precision_accumulator",
+            message="The running sum is rounded to float16 after every step along K. Keep it in float32 and cast once.",
+            concept="numerics",
+            see="m06.lesson.precision",
+            model=half_accumulator,
+            line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
+        ),
         Mistake(
             cause="last_group_full_size",
             message="The last group is treated as if it had GROUP_M tile rows: some of its programs own rows that do not "
@@ -174,12 +225,55 @@ PROBLEM = Problem(
             line=r"range\([^)]*K\s*//\s*BLOCK_K",
         ),
         Mistake(
-            cause="low_precision_accumulator",
-            message="The running sum is rounded to float16 after every step along K. Keep it in float32 and cast once.",
-            concept="numerics",
-            see="m06.lesson.precision",
-            model=half_accumulator,
-            line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
+            cause="first_group_only",
+            message="Only the tiles of the first group were computed. A program's place is counted within its group: "
+            "pid % programs_per_group, with GROUP_M * tiles_n programs a group.",
+            concept="program order",
+            see="m06.lesson.grouping",
+            model=only_the_first_group,
+        ),
+        Mistake(
+            cause="first_tile_only",
+            message="Only the first BLOCK_K terms of each sum are there: the kernel does not go on along K.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=first_k_tile,
+        ),
+        Mistake(
+            cause="accumulator_overwritten",
+            message="Only the last tile along K is there: each step replaces the accumulator and does not add to it.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=last_k_tile,
+            line=r"acc\s*=\s*tl\.dot\([^,()]+,[^,()]+\)",
+        ),
+        Mistake(
+            cause="pointers_not_advanced",
+            message="Every step multiplies the first tiles of A and B again: the pointers are not moved along K.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=first_tile_again,
+        ),
+        Mistake(
+            cause="pointers_not_advanced",
+            message="Every step takes the first tile of A again: a_ptrs are not moved along K.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=lambda a, b: first_tile_again(a, b, again_b=False),
+        ),
+        Mistake(
+            cause="pointers_not_advanced",
+            message="Every step takes the first tile of B again: b_ptrs are not moved along K.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=lambda a, b: first_tile_again(a, b, again_a=False),
+        ),
+        Mistake(
+            cause="assumes_contiguous",
+            message="A transposed operand was read as if it were row-major: its strides were not used.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=row_major_despite_strides,
         ),
     ),
     hints=(

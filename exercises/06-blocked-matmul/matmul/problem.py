@@ -86,22 +86,52 @@ def whole_k_tiles(a, b):
     return None if k == a.shape[1] else a[:, :k] @ b[:k]
 
 
-def first_tile_again_and_again(a, b):
+def first_tile_again(a, b, again_a=True, again_b=True):
+    """Every step takes the first tile of A, of B or of both, under the mask of the tile it should take."""
     k = a.shape[1]
     if k <= BLOCK_K:
         return None
-    widths = [min(BLOCK_K, k - start) for start in range(0, k, BLOCK_K)]
-    return sum(a[:, :w].float() @ b[:w].float() for w in widths).to(a.dtype)
+    column = torch.arange(k, device=a.device)
+    a = a[:, column % BLOCK_K] if again_a else a
+    b = b[column % BLOCK_K] if again_b else b
+    return (a.float() @ b.float()).to(a.dtype)
+
+
+def b_moved_by_elements(a, b):
+    """b_ptrs += BLOCK_K: along B's columns, not down its rows."""
+    (k, n), rows = b.shape, torch.arange(b.shape[0], device=b.device)[:, None]
+    if k <= BLOCK_K or n < 2 or not b.is_contiguous():
+        return None
+    offsets = rows // BLOCK_K * BLOCK_K + rows % BLOCK_K * n + torch.arange(n, device=b.device)[None, :]
+    return (a.float() @ b.flatten()[offsets].float()).to(a.dtype)
 
 
 def half_accumulator(a, b):
     if a.dtype != torch.float16:
-        return None
+        return rounded_to_half_on_the_way(a, b)
     acc = torch.zeros(a.shape[0], b.shape[1], device=a.device, dtype=torch.float16)
     for start in range(0, a.shape[1], BLOCK_K):
         tile = a[:, start : start + BLOCK_K].float() @ b[start : start + BLOCK_K].float()
         acc = (acc.float() + tile).half()
     return acc
+
+
+def rounded_to_half_on_the_way(a, b):
+    """float32 operands, and a result that float16 holds exactly, but that is not the product rounded once."""
+    if a.shape[1] <= BLOCK_K or not bool(a.isfinite().all() & b.isfinite().all()):
+        return None
+    right = a @ b
+
+    def matches(out):
+        error = (out.double() - right.double()).abs()
+        near = error <= 4e-3 * sum_of_magnitudes(a, b)
+        return torch.equal(out, out.half().float()) and bool(near.all()) and bool((out != right.half().float()).any())
+
+    return matches
+
+
+def square_operands(model):
+    return lambda a, b: model(a, b) if a.shape[0] == a.shape[1] == b.shape[1] > 1 else None
 
 
 def cut_to_tf32(x):
@@ -127,10 +157,10 @@ PROBLEM = Problem(
     work=work,
     tolerance=Tolerance(scale=sum_of_magnitudes),
     cases=(
-        case(1, 1, 1),
         case(16, 16, 16),
-        case(0, 5, 7),
         case(17, 33, 65),
+        case(1, 1, 1),
+        case(0, 5, 7),
         case(32, 32, 32),
         case(33, 31, 64, torch.float32),
         case(5, 7, 0),
@@ -154,6 +184,14 @@ PROBLEM = Problem(
         fast=0.7,
     ),
     mistakes=(
+        Mistake(
+            cause="low_precision_accumulator",
+            message="The running sum is rounded to float16 on the way along K. Keep it in float32 and cast once.",
+            concept="numerics",
+            see="m06.lesson.precision",
+            model=half_accumulator,
+            line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
+        ),
         Mistake(
             cause="k_tail_dropped",
             message="Only whole tiles along K are added: the loop runs K // BLOCK_K times, and the rest of K is lost.",
@@ -182,7 +220,53 @@ PROBLEM = Problem(
             message="Every step multiplies the first tiles of A and B again: the pointers are not moved along K.",
             concept="k loop",
             see="m06.lesson.kloop",
-            model=first_tile_again_and_again,
+            model=first_tile_again,
+        ),
+        Mistake(
+            cause="pointers_not_advanced",
+            message="Every step takes the first tile of A again: a_ptrs are not moved along K.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=lambda a, b: first_tile_again(a, b, again_b=False),
+        ),
+        Mistake(
+            cause="pointers_not_advanced",
+            message="Every step takes the first tile of B again: b_ptrs are not moved along K.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=lambda a, b: first_tile_again(a, b, again_a=False),
+        ),
+        Mistake(
+            cause="wrong_pointer_step",
+            message="b_ptrs move along the columns of B: K runs down its rows, so a step is BLOCK_K * stride_bk.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=b_moved_by_elements,
+            line=r"b_ptrs\s*\+=",
+        ),
+        Mistake(
+            cause="swapped_axes",
+            message="A was read transposed: its row index belongs to stride_am, its column index to stride_ak.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=square_operands(lambda a, b: a.t() @ b),
+            line=r"a_ptr\s*\+",
+        ),
+        Mistake(
+            cause="swapped_axes",
+            message="B was read transposed: its row index belongs to stride_bk, its column index to stride_bn.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=square_operands(lambda a, b: a @ b.t()),
+            line=r"b_ptr\s*\+",
+        ),
+        Mistake(
+            cause="operands_exchanged",
+            message="The output is B @ A: the operands of tl.dot, or of the launch, are exchanged.",
+            concept="k loop",
+            see="m06.lesson.kloop",
+            model=square_operands(lambda a, b: b @ a),
+            line=r"tl\.dot\(",
         ),
         Mistake(
             cause="assumes_contiguous",
@@ -190,14 +274,6 @@ PROBLEM = Problem(
             concept="strides",
             see="m03.lesson.strides",
             model=row_major_despite_strides,
-        ),
-        Mistake(
-            cause="low_precision_accumulator",
-            message="The running sum is rounded to float16 after every step along K. Keep it in float32 and cast once.",
-            concept="numerics",
-            see="m06.lesson.precision",
-            model=half_accumulator,
-            line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
         ),
         Mistake(
             cause="tf32_inputs",

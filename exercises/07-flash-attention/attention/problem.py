@@ -5,6 +5,7 @@ import torch
 from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
 
 BLOCK_N = 64  # of the launcher the stub gives: mistakes of the running sums depend on where a tile ends
+LARGE = 2**18  # elements: such a mistake shows in a smaller case first, where its model is cheap
 BFLOAT16 = "the interpreter computes bfloat16 arithmetic wrongly"
 
 
@@ -44,11 +45,11 @@ def heads_last(draw: Draw):
     return tuple(draw.normal(1, N, 2, 64, dtype=torch.float16).transpose(1, 2) for N in (65, 100, 100))
 
 
-def packed(draw: Draw):
-    """q, k and v are slices of one tensor, and v's last dimension has no unit stride."""
-    qkv = draw.normal(1, 1, 70, 3 * 32, dtype=torch.float16)
-    v = draw.normal(1, 1, 32, 70, dtype=torch.float16).transpose(-1, -2)
-    return qkv[..., :32], qkv[..., 32:64], v
+def own_strides(draw: Draw):
+    """Every stride of q, k and v is another: no tensor can be read with those of another one."""
+    q = draw.normal(2, 2, 70, 3 * 32, dtype=torch.float16)[..., ::3]
+    k = draw.normal(2, 2, 70, 2 * 32, dtype=torch.float16)[..., ::2]
+    return q, k, draw.normal(2, 2, 32, 70, dtype=torch.float16).transpose(-1, -2)
 
 
 def all_scores(sign: float):
@@ -58,6 +59,20 @@ def all_scores(sign: float):
         return q.half(), (sign * k).half(), draw.normal(1, 1, 150, 64, dtype=torch.float16)
 
     return make
+
+
+def falling(draw: Draw):
+    """The first tile has scores near +500, the others near -500: the maximum must be a running one."""
+    q = draw.normal(1, 1, 150, 64, scale=0.1) + 8
+    k = draw.normal(1, 1, 150, 64, scale=0.1) + 8
+    k[:, :, 128:] -= 16
+    return q.half(), k.half(), draw.normal(1, 1, 150, 64, dtype=torch.float16)
+
+
+def large_values(draw: Draw):
+    """Equal scores and v near 1000: before the division acc passes float16's 65504."""
+    q, k = draw.full(1, 1, 150, 32, value=0.0, dtype=torch.float16), draw.normal(1, 1, 150, 32, dtype=torch.float16)
+    return q, k, draw.uniform(1, 1, 150, 32, low=900.0, high=1000.0, dtype=torch.float16)
 
 
 def growing(draw: Draw):
@@ -74,7 +89,19 @@ def equal(draw: Draw):
     return q, k, v
 
 
-def in_tiles(q, k, v, *, rescale_l=True, rescale_acc=True, divide_each=False, start=-math.inf):
+def in_tiles(
+    q,
+    k,
+    v,
+    *,
+    rescale_l=True,
+    rescale_acc=True,
+    divide_each=False,
+    divide=True,
+    running=True,
+    half=False,
+    start=-math.inf,
+):
     """The kernel's loop in PyTorch, with one of its steps left out."""
     scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
     m = scores.new_full((*q.shape[:-1], 1), start)
@@ -82,15 +109,15 @@ def in_tiles(q, k, v, *, rescale_l=True, rescale_acc=True, divide_each=False, st
     acc = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
     for first in range(0, k.shape[2], BLOCK_N):
         s = scores[..., first : first + BLOCK_N]
-        m_new = torch.maximum(m, s.amax(-1, keepdim=True))
+        m_new = torch.maximum(m, s.amax(-1, keepdim=True)) if running else s.amax(-1, keepdim=True)
         alpha = torch.exp(m - m_new)
         p = torch.exp(s - m_new)
         total = (total * alpha if rescale_l else total) + p.sum(-1, keepdim=True)
         acc = (acc * alpha if rescale_acc else acc) + p.to(v.dtype).float() @ v[..., first : first + BLOCK_N, :].float()
-        if divide_each:
-            acc = acc / total
+        acc = acc / total if divide_each else acc
+        acc = acc.half().float() if half else acc
         m = m_new
-    return (acc if divide_each else acc / total).to(q.dtype)
+    return (acc / total if divide and not divide_each else acc).to(q.dtype)
 
 
 def without_maximum(q, k, v):
@@ -115,8 +142,64 @@ def first_tile_only(q, k, v):
     return (weights(q, k) @ v.double()).to(q.dtype)
 
 
+def whole_tiles_only(q, k, v):
+    whole = k.shape[2] // BLOCK_N * BLOCK_N
+    if whole in (0, k.shape[2]):
+        return None
+    return (weights(q, k[..., :whole, :]) @ v[..., :whole, :].double()).to(q.dtype)
+
+
+def as_many_keys_as_queries(q, k, v):
+    N_q = q.shape[2]
+    if not 0 < N_q < k.shape[2]:
+        return None
+    return (weights(q, k[..., :N_q, :]) @ v[..., :N_q, :].double()).to(q.dtype)
+
+
 def base_two(q, k, v):
     return (weights(q, k, base=2.0) @ v.double()).to(q.dtype)
+
+
+def of_others(q, k, v):
+    return (weights(q, k) @ v.double()).to(q.dtype)
+
+
+def same_tile_again(*names):
+    """Every turn takes the first tile of k or v (or both), under the mask of the tile it should take."""
+
+    def model(q, k, v):
+        if k.shape[2] <= BLOCK_N or k.numel() > LARGE:
+            return None
+        first = torch.arange(k.shape[2], device=k.device) % BLOCK_N
+        return of_others(q, *(t[:, :, first] if name in names else t for name, t in (("k", k), ("v", v))))
+
+    return model
+
+
+def first_only(dimension: int, *names: str):
+    """The offset of the batch (0) or head (1) is left out for these tensors."""
+
+    def model(*tensors):
+        if tensors[0].shape[dimension] == 1 or tensors[0].numel() > LARGE:
+            return None
+        chosen = zip("qkv", tensors, strict=True)
+        return of_others(*(t.narrow(dimension, 0, 1).expand_as(t) if name in names else t for name, t in chosen))
+
+    return model
+
+
+def without_an_offset(dimension: int, word: str) -> tuple[Mistake, ...]:
+    return tuple(
+        Mistake(
+            cause=f"missing_{word}_offset",
+            message=f"Every {word} reads {' and '.join(names)} of {word} 0: the base pointer lacks {word} * its stride.",
+            concept="strides",
+            see="m07.lesson.flash",
+            model=first_only(dimension, *names),
+            line=rf"\b{names[0]}_ptr\s*\+(?!.*{word})|\b{names[0]}_ptr\s*$",
+        )
+        for names in (("q",), ("k",), ("v",), ("k", "v"), ("q", "k", "v"))
+    )
 
 
 PROBLEM = Problem(
@@ -128,6 +211,7 @@ PROBLEM = Problem(
     work=work,
     tolerance=Tolerance(ulps=2.0, terms=2.0, accumulate=torch.float16, scale=magnitude),
     cases=(
+        shapes(1, 1, 63, 130, 32),  # two tiles and a bit: most mistakes show in their own way
         shapes(1, 1, 1, 1, 32),
         shapes(1, 1, 16, 16, 32),
         shapes(1, 1, 64, 64, 64),
@@ -135,9 +219,11 @@ PROBLEM = Problem(
         shapes(2, 1, 65, 193, 64),
         shapes(1, 2, 17, 100, 128),
         Case("heads last in memory, N_q=65 N_k=100", heads_last),
-        Case("slices of one tensor, v transposed", packed),
+        Case("q and k sliced, v transposed, N=70", own_strides),
         Case("all scores near +500", all_scores(+1.0)),
         Case("all scores near -500", all_scores(-1.0)),
+        Case("scores fall from +500 to -500, 150 x 150", falling),
+        Case("sums past 65504, 150 x 150", large_values),
         Case("the maximum grows in every tile", growing),
         Case("one query repeated, stride 0", equal),
         shapes(1, 1, 0, 5, 32),
@@ -177,7 +263,7 @@ PROBLEM = Problem(
         ),
         Mistake(
             cause="max_starts_at_zero",
-            message="The running maximum starts at 0: where all scores are far below 0, each exp underflows, l stays 0.",
+            message="The running maximum starts at 0, or above the scores: where all of them are far below, each exp underflows, l stays 0.",
             concept="online softmax",
             see="m07.lesson.online",
             model=lambda q, k, v: in_tiles(q, k, v, start=0.0),
@@ -190,6 +276,15 @@ PROBLEM = Problem(
             see="m07.lesson.flash",
             model=lambda q, k, v: in_tiles(q, k, v, divide_each=True),
             line=r"acc\s*(/=|=\s*acc\s*/)",
+        ),
+        Mistake(
+            cause="max_not_running",
+            message="Each tile is taken against its own maximum only: where a later tile lies far below, alpha overflows to inf. "
+            "The new maximum is tl.maximum of the old one and the tile's.",
+            concept="online softmax",
+            see="m07.lesson.online",
+            model=lambda q, k, v: in_tiles(q, k, v, running=False),
+            line=r"m_new\s*=",
         ),
         Mistake(
             cause="missing_max_subtraction",
@@ -237,6 +332,67 @@ PROBLEM = Problem(
             concept="tiling",
             see="m07.lesson.flash",
             model=first_tile_only,
+        ),
+        Mistake(
+            cause="low_precision_accumulator",
+            message="acc is rounded to float16 on the way, and overflows past 65504. Keep it in float32 and cast once.",
+            concept="numerics",
+            see="m06.lesson.precision",
+            model=lambda q, k, v: in_tiles(q, k, v, half=True) if bool((v.abs() > 100).any()) else None,
+            line=r"acc.*tl\.float16",
+        ),
+        Mistake(
+            cause="missing_denominator",
+            message="acc is stored without the division by l.",
+            concept="online softmax",
+            see="m07.lesson.flash",
+            model=lambda q, k, v: in_tiles(q, k, v, divide=False),
+        ),
+        Mistake(
+            cause="same_tile_again",
+            message="Every turn takes the first tile of k and v: their addresses must move with the loop.",
+            concept="tiling",
+            see="m07.lesson.flash",
+            model=same_tile_again("k", "v"),
+        ),
+        Mistake(
+            cause="same_tile_again",
+            message="Every turn takes the first tile of k: its addresses must move with the loop.",
+            concept="tiling",
+            see="m07.lesson.flash",
+            model=same_tile_again("k"),
+        ),
+        Mistake(
+            cause="same_tile_again",
+            message="Every turn takes the first tile of v: its addresses must move with the loop.",
+            concept="tiling",
+            see="m07.lesson.flash",
+            model=same_tile_again("v"),
+        ),
+        *without_an_offset(0, "batch"),
+        *without_an_offset(1, "head"),
+        Mistake(
+            cause="wrong_scale",
+            message="The scores are multiplied by sqrt(D); the scale is 1 / sqrt(D).",
+            concept="attention",
+            see="m07.lesson.attention",
+            model=scaled_by(lambda D: D**0.5),
+            line=r"=\s*tl\.dot\(q",
+        ),
+        Mistake(
+            cause="tail_dropped",
+            message="Only whole tiles of keys are used: the keys after the last multiple of BLOCK_N are lost.",
+            concept="tiling",
+            see="m07.lesson.flash",
+            model=whole_tiles_only,
+            line=r"//\s*BLOCK_N",
+        ),
+        Mistake(
+            cause="queries_counted_for_keys",
+            message="Only the first N_q keys are used: the loop and the mask of the keys run to N_k.",
+            concept="tiling",
+            see="m07.lesson.flash",
+            model=as_many_keys_as_queries,
         ),
     ),
     hints=(

@@ -50,6 +50,18 @@ def memory_order(x, y):
     return torch.relu(2 * x + y)
 
 
+def result_keeps_strides(x, y):
+    if x.dim() != 2 or x.is_contiguous() or x.stride(0) != 1:
+        return None
+    return reference(x, y).reshape(x.t().shape).t()
+
+
+def transposed_y_with_transposed_result(x, y):
+    if y.dim() != 2 or y.stride(0) != 1 or y.is_contiguous():
+        return None
+    return torch.relu(2 * x.reshape(y.t().shape).t() + y)
+
+
 PROBLEM = Problem(
     slug="compiled_add",
     title="A kernel inside torch.compile",
@@ -60,12 +72,12 @@ PROBLEM = Problem(
     call="compiled",
     tolerance=Tolerance(exact=True),
     cases=(
+        flat(1025),  # enough elements for every step to show
         flat(1, offline=False),  # the kernels compiled for 1024 and 1025 elements and each dtype tell enough
         Case("n=7", tiny, offline=False),
         flat(0),
         flat(1023),
         flat(1024),
-        flat(1025),
         Case("x transposed, 33 x 40", transposed_x, offline=False),
         Case("y transposed, 33 x 40", transposed_y, offline=False),
         Case("x sliced, 33 x 40", sliced, offline=False),
@@ -96,6 +108,42 @@ PROBLEM = Problem(
             concept="arithmetic",
             see="m08.lesson.compile",
             model=lambda x, y: torch.relu(2 * (x + y)),
+        ),
+        Mistake(
+            cause="wrong_order_of_operations",
+            message="The output is relu(2 * x) + y: relu comes last, after the addition.",
+            concept="arithmetic",
+            see="m08.lesson.compile",
+            model=lambda x, y: torch.relu(2 * x) + y,
+        ),
+        Mistake(
+            cause="wrong_operation",
+            message="The output is relu(2 * x - y): the kernel subtracts.",
+            concept="arithmetic",
+            see="m08.lesson.compile",
+            model=lambda x, y: torch.relu(2 * x - y),
+        ),
+        Mistake(
+            cause="wrong_operation",
+            message="The output is relu(x + 2 * y): y was doubled in place of x.",
+            concept="arithmetic",
+            see="m08.lesson.compile",
+            model=lambda x, y: torch.relu(x + 2 * y),
+        ),
+        Mistake(
+            cause="assumes_contiguous",
+            message="The result was stored row by row into a tensor that is transposed: empty_like keeps the strides of its "
+            "argument. Call .contiguous() on it first.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=result_keeps_strides,
+        ),
+        Mistake(
+            cause="assumes_contiguous",
+            message="y was read in memory order, and out has its strides: x and y do not meet. Call .contiguous() on both.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=transposed_y_with_transposed_result,
         ),
         Mistake(
             cause="assumes_contiguous",

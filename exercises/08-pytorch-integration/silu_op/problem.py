@@ -51,6 +51,23 @@ def slope(x):
     return s + x * s * (1 - s)
 
 
+def nan_where_exp_overflows(x, grad):
+    """NaN for all x on one side that exp cannot take in float32, right elsewhere; in the value or in the gradient."""
+    beyond = x.double() > 88.7
+    if not bool(beyond.any()):
+        return None
+    value, gradient = reference(x), grad * slope(x)
+
+    def matches(outputs):
+        spoilt = [torch.equal(out.isnan(), beyond) for out in outputs]
+        near = [
+            torch.allclose(o[~beyond], r[~beyond], 1e-2, 1e-3) for o, r in zip(outputs, (value, gradient), strict=True)
+        ]
+        return any(spoilt) and all(near)
+
+    return matches
+
+
 def memory_order(t):
     """t's elements as they lie in memory, put into t's shape row by row: what a flat kernel takes for t."""
     return torch.as_strided(t, (t.numel(),), (1,)).reshape(t.shape)
@@ -123,6 +140,32 @@ PROBLEM = Problem(
             concept="arithmetic",
             see="m08.lesson.operator",
             model=lambda x, grad: (torch.sigmoid(x), grad * slope(x)),
+        ),
+        Mistake(
+            cause="wrong_derivative",
+            message="The gradient is grad * s * (1 - s): that is the derivative of sigmoid. silu is x * sigmoid(x), so the "
+            "product rule gives s + x * s * (1 - s).",
+            concept="autograd",
+            see="m08.lesson.operator",
+            model=lambda x, grad: (reference(x), grad * torch.sigmoid(x) * (1 - torch.sigmoid(x))),
+            line=r"def backward\([\s\S]*?\breturn\b",
+        ),
+        Mistake(
+            cause="saved_output",
+            message="The gradient is that at silu(x): backward used the saved output in place of x.",
+            concept="autograd",
+            see="m08.lesson.operator",
+            model=lambda x, grad: (reference(x), grad * slope(reference(x))),
+            line=r"save_for_backward\(",
+        ),
+        Mistake(
+            cause="exp_overflows",
+            message="Far from 0 the result is NaN: exp overflowed, and inf / inf or inf * 0 is NaN. tl.sigmoid(x), or "
+            "1 / (1 + exp(-x)), is safe on both sides.",
+            concept="numerics",
+            see="m04.lesson.softmax",
+            model=nan_where_exp_overflows,
+            line=r"(?m)^[^#\n]*tl\.exp\(",
         ),
         Mistake(
             cause="gradient_assumed_contiguous",

@@ -116,6 +116,22 @@ PROBLEM = Problem(
             line=r"def backward\(",
         ),
         Mistake(
+            cause="saved_output",
+            message="The gradient is grad_out * 2 * x * x: backward used the saved output in place of x.",
+            concept="autograd",
+            see="m08.lesson.autograd",
+            model=lambda x, grad: (x * x, 2 * x * x * grad),
+            line=r"save_for_backward\(",
+        ),
+        Mistake(
+            cause="gradient_passed_through",
+            message="The gradient is grad_out as it came in: multiply it by the derivative 2 * x.",
+            concept="autograd",
+            see="m08.lesson.autograd",
+            model=lambda x, grad: (x * x, grad),
+            line=r"def backward\(",
+        ),
+        Mistake(
             cause="gradient_assumed_contiguous",
             message="The incoming gradient was read in memory order, as if it were contiguous. It may be transposed or "
             "expanded: call grad_out.contiguous(), or pass its strides.",
