@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from grader.case_runner import placed
 from grader.catalog import ExerciseFiles
 from grader.compare import Expected, compare
 from grader.expectation import Values, draw
@@ -115,7 +116,7 @@ def mistake_models(problem: Problem, drawn: list[tuple[Case, Values]]) -> list[R
         differs, applied, trouble = False, False, ""
         for case, values in drawn:
             try:
-                modelled = mistake.model(*[a.clone() if isinstance(a, torch.Tensor) else a for a in values.args])
+                modelled = mistake.model(*[placed(a) if isinstance(a, torch.Tensor) else a for a in values.args])
                 if modelled is None:
                     continue
                 applied = True

@@ -155,7 +155,11 @@ class CaseRunner:
         # what is judged is what lies in the judge's memory, not what the runner says
         places = [*returned, *self._mutated_regions(arguments)]
         out = tuple(guards.view(arena, region).cpu().clone() for region in places)
-        return self._judge(values, out, known)
+        outcome = self._judge(values, out, known)
+        if outcome.status == "passed" and self.problem.contiguous and not _contiguous_result(reply):
+            text = "a tensor that is not contiguous came back; the task asks for a contiguous one"
+            return Outcome("wrong_shape", text, cause="not_contiguous", **known)
+        return outcome
 
     def _write_inputs(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
         """Guard bytes everywhere, then each tensor argument in its place."""
@@ -260,6 +264,15 @@ def _described(values: Values, arguments: list[guards.Region | None]) -> list[di
     ]
 
 
+def placed(value: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides, in memory of its own whose gaps hold guard bytes, as the runner sees it."""
+    region = guards.Region(0, tuple(value.shape), tuple(value.stride()), value.dtype)
+    memory = torch.full((max(region.nbytes, 1),), guards.GUARD_BYTE, dtype=torch.uint8)
+    view = guards.view(memory, region)
+    _write(view, value)
+    return view
+
+
 def layout_breaches(arena: torch.Tensor, layout: guards.Layout, reply: dict[str, Any]) -> list[str]:
     """What a store past a tensor's end left behind, in words; empty when nothing did."""
     found = []
@@ -278,6 +291,12 @@ def _write(target: torch.Tensor, value: torch.Tensor) -> None:
             value = value.narrow(dimension, 0, 1)
     if target.numel():
         target.copy_(value)
+
+
+def _contiguous_result(reply: dict[str, Any]) -> bool:
+    """Whether the first result was contiguous, by the runner's account."""
+    outputs = reply["outputs"]
+    return not outputs or bool(outputs[0].get("contiguous", True))
 
 
 def _known(reply: dict[str, Any]) -> dict[str, Any]:

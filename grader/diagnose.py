@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from grader.case_runner import Outcome
+from grader.case_runner import Outcome, placed
 from grader.compare import expect
 from grader.expectation import Values
 from grader.guards import poisoned
@@ -104,6 +104,8 @@ GENERAL: dict[str, tuple[str, str]] = {
     "transposed": ("strides", "m03.lesson.tiles"),
     "shifted_by_one_tile": ("offsets", "m02.lesson.skeleton"),
     "low_precision": ("numerics", "m04.lesson.dtype"),
+    "scaled": ("numerics", "m07.lesson.flash"),
+    "not_contiguous": ("strides", "m03.lesson.strides"),
     "wrong_on_second_call": ("state", "m05.lesson.side-effects"),
     "differs_between_runs": ("concurrency", "m05.lesson.side-effects"),
     "compiler_rejects": ("constexpr", "m08.lesson.debug"),
@@ -130,6 +132,14 @@ def _explain(problem: Problem, values: Values, outcome: Outcome, source: str, fi
     if outcome.status not in ("wrong_answer", "not_written") or outcome.comparison is None:
         cause = outcome.cause or outcome.status
         return _general(cause, outcome.message or outcome.status, outcome.line)
+    if filler:
+        line = line_of_pattern(source, r"tl\.load\((?!.*other)")
+        return _general(
+            "load_without_other",
+            "Lanes switched off by a load's mask reach the result: without `other` their value is undefined. "
+            "Give `other` the neutral element of what follows (0 for a sum, -inf for a maximum).",
+            line,
+        )
     mistake = matching_mistake(problem, values, outcome)
     if mistake is not None:
         return Diagnosis(
@@ -139,14 +149,6 @@ def _explain(problem: Problem, values: Values, outcome: Outcome, source: str, fi
         return _general(
             "wrong_on_second_call",
             f"{outcome.message}. Does the launcher keep state between calls, or is an output added to and never reset?",
-        )
-    if filler:
-        line = line_of_pattern(source, r"tl\.load\((?!.*other)")
-        return _general(
-            "load_without_other",
-            "Lanes switched off by a load's mask reach the result: without `other` their value is undefined. "
-            "Give `other` the neutral element of what follows (0 for a sum, -inf for a maximum).",
-            line,
         )
     return _by_signs(values, outcome)
 
@@ -171,7 +173,7 @@ def matching_mistake(problem: Problem, values: Values, outcome: Outcome) -> Mist
     """The first mistake whose model gives this output, within the dtype's error."""
     for mistake in problem.mistakes:
         try:
-            modelled = mistake.model(*[a.clone() if isinstance(a, torch.Tensor) else a for a in values.args])
+            modelled = mistake.model(*[placed(a) if isinstance(a, torch.Tensor) else a for a in values.args])
             if modelled is None:
                 continue
             if callable(modelled):
@@ -197,6 +199,7 @@ def _all_equal(problem: Problem, modelled: tuple[torch.Tensor, ...], outcome: Ou
             near = expect(native, model.to(torch.float64), problem.tolerance, None)
             bound = torch.maximum(near.bound, 2 * expected.bound)
             bound = bound + 4 * torch.finfo(out.dtype).eps * model.to(torch.float64).abs()
+            bound = torch.where(torch.isfinite(model), bound, torch.zeros_like(bound))
             same = (out.to(torch.float64) - model.to(torch.float64)).abs() <= bound
             same |= native == out
             same |= model.isnan() & out.isnan()
@@ -220,7 +223,7 @@ def _by_signs(values: Values, outcome: Outcome) -> Diagnosis:
             return _general(
                 "nothing_written", f"{detail}: nothing was stored. Is the kernel launched, and does it reach its store?"
             )
-        return _general("unwritten_region", f"{detail}. Too few programs in the grid, or a mask that is too strict.")
+        return _general("unwritten_region", f"{detail}. Too few programs, offsets that miss them, too strict a mask.")
     if out.dtype.is_floating_point:
         nan = out.isnan() & ~truth.isnan()
         if out.ndim >= 1 and bool(nan.reshape(-1, out.shape[-1] if out.ndim > 1 else out.numel()).all(dim=1).any()):
@@ -240,22 +243,56 @@ def _by_signs(values: Values, outcome: Outcome) -> Diagnosis:
         return _general(
             "shifted_by_one_tile", f"{detail}. The output is the answer moved by {shift} elements: an offset is off."
         )
-    flat = wrong.flatten()
-    first = int(flat.nonzero()[0])
-    if flat.numel() >= 128 and first >= flat.numel() // 2 and bool(flat[first:].float().mean() > 0.5):
+    if _only_the_end(wrong):
         return _general("last_tile_only", f"{detail}. Only the end is wrong: the last, partial tile.")
-    finite = torch.isfinite(out.to(torch.float64)) & torch.isfinite(truth)
-    if bool(finite.any()):
-        relative = ((out.to(torch.float64) - truth).abs() / truth.abs().clamp_min(1e-6))[finite & wrong]
-        if relative.numel() and bool(relative.median() < 5e-3):
-            size = "fp16- or TF32-sized" if out.dtype == torch.float32 else "rounding-sized"
-            return _general(
-                "low_precision", f"{detail}. The error is {size}: accumulate in float32, and cast once at the end."
-            )
+    factor = _factor(out, truth, wrong)
+    if factor is not None:
+        return _general(
+            "scaled", f"{detail}. The output is {factor:.6g} times the answer: a scale is missing, or wrong."
+        )
+    if out.dtype.is_floating_point and _rounding_sized(out, truth, wrong):
+        size = "fp16- or TF32-sized" if out.dtype == torch.float32 else "rounding-sized"
+        return _general(
+            "low_precision", f"{detail}. The error is {size}: accumulate in float32, and cast once at the end."
+        )
     strided = any(isinstance(a, torch.Tensor) and a.numel() > 1 and not a.is_contiguous() for a in values.args)
     if strided:
         return _general("strided_inputs_only", f"{detail}. An input of this case is not contiguous: use its strides.")
     return Diagnosis("unknown", f"{detail}. No known mistake gives this output. {_map(wrong)}")
+
+
+def _only_the_end(wrong: torch.Tensor) -> bool:
+    """Whether the wrong elements are the last columns, or of one dimension the last elements."""
+    columns = wrong.reshape(-1, wrong.shape[-1]).any(dim=0) if wrong.ndim else wrong.reshape(1)
+    if columns.numel() < 64 or wrong.numel() < 128:
+        return False
+    first = int(columns.nonzero()[0])
+    return first >= columns.numel() // 2 and bool(columns[first:].float().mean() > 0.5)
+
+
+def _factor(out: torch.Tensor, truth: torch.Tensor, wrong: torch.Tensor) -> float | None:
+    """The one factor between output and answer, if there is one other than 1 and nearly all elements are wrong."""
+    value = out.to(torch.float64)
+    used = torch.isfinite(value) & torch.isfinite(truth) & (truth.abs() > 1e-3 * truth.abs().max())
+    if not out.dtype.is_floating_point or int(used.sum()) < 8 or bool(wrong[used].float().mean() < 0.9):
+        return None
+    ratio = value[used] / truth[used]
+    middle = float(ratio.median())
+    spread = 16 * torch.finfo(out.dtype).eps * max(abs(middle), 1.0)
+    if abs(middle - 1) < 4 * spread or bool(((ratio - middle).abs() > spread).any()):
+        return None
+    return middle
+
+
+def _rounding_sized(out: torch.Tensor, truth: torch.Tensor, wrong: torch.Tensor) -> bool:
+    """Whether the errors look like those of a narrower accumulation: small beside the values, of both signs."""
+    value = out.to(torch.float64)
+    used = torch.isfinite(value) & torch.isfinite(truth) & wrong
+    if not bool(used.any()):
+        return False
+    error = (value - truth)[used] / truth.abs()[used].clamp_min(1e-3 * float(truth[used].abs().max()))
+    both = int(error.numel()) < 8 or min(float((error > 0).float().mean()), float((error < 0).float().mean())) > 0.05
+    return both and bool(error.abs().median() < 5e-3)
 
 
 def _equal_view(out: torch.Tensor, expected: Any, turn: Any) -> bool:

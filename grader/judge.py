@@ -15,6 +15,7 @@ from grader import diagnose, stub_check
 from grader.beside import bounds, compile_offline, compiled_rows, device_target
 from grader.case_runner import Buffers, CaseRunner, Outcome, layout_of
 from grader.catalog import ExerciseFiles
+from grader.compare import compare
 from grader.expectation import Values
 from grader.failures import Refused, RunnerGone, Unavailable
 from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Emit, Grade, Options, Submission, load_problem, versions
@@ -207,7 +208,7 @@ class Judge:
                 repeat = mode == "cuda" or (again < 2 and values.size > 0)
                 if outcome.status == "passed" and repeat:
                     again += 1
-                    outcome = self._once_more(runner, grade, case, values, outcome)
+                    outcome, values = self._once_more(runner, grade, case, values, outcome)
                 if outcome.status == "passed" and outcome.undefined and undefined < 2:
                     undefined += 1
                     outcome = self.other_filler(runner, values, outcome)
@@ -227,7 +228,7 @@ class Judge:
             verdict.cases.append(row)
             grade.emit({"event": "case", "index": number, "total": len(problem.cases), "case": row})
         if failed:
-            verdict.undefined_filler = mode == "interpreter" and self._right_with_zero_filler(runner, grade)
+            verdict.undefined_filler = mode == "interpreter" and self._filler_matters(runner, grade)
             return
         if last_passed is None:
             verdict.fail("runtime_error", "no case could be run", None)
@@ -259,53 +260,78 @@ class Judge:
             pass
         return outcome
 
-    def _once_more(self, runner: CaseRunner, grade: Grade, case: Case, values: Values, first: Outcome) -> Outcome:
-        """On a GPU the same bits from the same values; on either backend, right on new values in the same buffers."""
+    def _once_more(
+        self, runner: CaseRunner, grade: Grade, case: Case, values: Values, first: Outcome
+    ) -> tuple[Outcome, Values]:
+        """On a GPU the same bits from the same values; on either backend, right on new values in the same buffers.
+
+        Returns the outcome that counts, and the values it belongs to.
+        """
         if grade.backend == "cuda":
             second = self.call(runner, values)
             if second.status != "passed":
-                return replace(
-                    second,
-                    message=f"right at first, then wrong on the same input: {second.message}",
-                    cause="wrong_on_second_call",
-                )
-            differing = [
-                i for i, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)) if not _same_bits(a, b)
-            ]
-            if differing:
-                return replace(
-                    second, status="nondeterministic", cause="differs_between_runs",
-                    message="two runs on the same input differ: programs race, or float atomics add in another order",
-                )  # fmt: skip
-        fresh = self.call(runner, grade.values(case, 1))
-        if fresh.status != "passed":
-            return replace(
-                fresh,
-                message=f"right at first, then wrong on new values in the same buffers: {fresh.message}",
-                cause="wrong_on_second_call",
-            )
-        return first
+                message = f"right at first, then wrong on the same input: {second.message}"
+                return replace(second, message=message, cause="wrong_on_second_call"), values
+            pairs = zip(first.outputs, second.outputs, strict=True)
+            if not all(_same_bits(a, b) for a, b in pairs):
+                message = "two runs on the same input differ: programs race, or float atomics add in another order"
+                return replace(second, status="nondeterministic", cause="differs_between_runs", message=message), values
+        new = grade.values(case, 1)
+        fresh = self.call(runner, new)
+        if fresh.status == "passed":
+            return first, values
+        if self._alone(grade, new) == "passed":  # right in a process that has not called it before: state is at fault
+            message = f"right at first, then wrong on new values in the same buffers: {fresh.message}"
+            return replace(fresh, message=message, cause="wrong_on_second_call"), new
+        return fresh, new
+
+    def _alone(self, grade: Grade, values: Values) -> str:
+        """The status of one call in a runner of its own."""
+        mode = grade.backend
+        buffers = Buffers("cuda" if mode == "cuda" else "cpu", layout_of(values, 65536)[0].size)
+        process = None
+        try:
+            process = self.start(grade, mode, buffers)
+            limit = grade.options.call_limit or CALL_LIMIT[mode]
+            return self.call(CaseRunner(grade.problem, process, buffers, limit), values).status
+        except (Refused, RunnerGone):
+            return "crashed"
+        finally:
+            if process is not None:
+                process.end()
+            buffers.close()
 
     def other_filler(self, runner: CaseRunner, values: Values, first: Outcome) -> Outcome:
         """NaN in a masked-off lane may go unseen, as tl.max ignores it: try another undefined value."""
         second = self.call(runner, values, filler="huge")
         return replace(second, cause="load_without_other") if second.status == "wrong_answer" else first
 
-    def _right_with_zero_filler(self, runner: CaseRunner, grade: Grade) -> bool:
+    def _filler_matters(self, runner: CaseRunner, grade: Grade) -> bool:
         failure = grade.verdict.failure
         if failure is not None and failure.outcome.cause == "load_without_other":
             return True
         if failure is None or failure.outcome.status not in ("wrong_answer", "not_written") or runner.process.ended:
             return False
-        return self.call(runner, failure.values, filler="zero").status == "passed"
+        zeros = self.call(runner, failure.values, filler="zero")
+        if zeros.status == "passed":
+            return True
+        pairs = zip(zeros.outputs, failure.outcome.outputs, strict=False)
+        return any(not _same_bits(a, b) for a, b in pairs)
 
     def _must_matter(self, grade: Grade, runner: CaseRunner, passed: tuple[Case, Values]) -> None:
         """Run again with the learner's kernels replaced by no-ops: the answer must be gone."""
-        outcome = self.call(runner, passed[1], noop=True)
-        if outcome.status == "passed":
+        values = passed[1]
+        outcome = self.call(runner, values, noop=True)
+        right = [
+            position
+            for position, (out, expected) in enumerate(zip(outcome.outputs, values.expected, strict=False))
+            if out.numel() and position not in grade.problem.by_torch and compare(out, expected).right
+        ]
+        if right:
+            what = "the answer" if len(values.expected) == 1 else f"output {right[0]}"
             grade.verdict.fail(
                 "not_triton",
-                "the answer is right without the kernels: something else computes it (PyTorch, or a copy of an input)",
+                f"{what} is right without the kernels: something else computes it (PyTorch, or a copy of an input)",
                 "kernel_does_not_matter",
             )
 

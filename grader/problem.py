@@ -138,6 +138,8 @@ class Problem:
     hints: tuple[str, str, str]  # a nudge, the idea, the line
     call: Literal["forward", "gradient", "operator", "compiled"] = "forward"
     differentiable: tuple[str, ...] = ()
+    contiguous: bool = False  # the task asks that what is returned (of several: the first) be contiguous
+    by_torch: tuple[int, ...] = ()  # outputs that PyTorch may compute: the others must come from the kernels
     mutates: tuple[
         str, ...
     ] = ()  # parameters the task says to change in place; compared like outputs after the returned ones

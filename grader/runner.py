@@ -125,6 +125,7 @@ class Runner:
                     "dtype": str(plain.dtype).removeprefix("torch."),
                     "device": plain.device.type,
                     "copied": copied,
+                    "contiguous": plain.is_contiguous(),
                 }
             )
         if self.device == "cuda":

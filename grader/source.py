@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 
 
 def line_of_pattern(source: str, pattern: str | None) -> int | None:
     """1-based line of the first match's last line."""
     if not pattern:
         return None
-    match = re.search(pattern, source)
+    match = re.search(pattern, _code_only(source))
     return source.count("\n", 0, max(match.end() - 1, match.start())) + 1 if match else None
+
+
+def _code_only(source: str) -> str:
+    """The source with comments and docstrings blanked out, every character in its place."""
+    lines = [list(line) for line in source.splitlines(keepends=True)]
+
+    def blank(start: tuple[int, int], end: tuple[int, int]) -> None:
+        for row in range(start[0] - 1, end[0]):
+            first = start[1] if row == start[0] - 1 else 0
+            last = end[1] if row == end[0] - 1 else len(lines[row])
+            for column in range(first, last):
+                if lines[row][column] != "\n":
+                    lines[row][column] = " "
+
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            docstring = token.type == tokenize.STRING and token.line.strip().startswith(('"""', "'''"))
+            if token.type == tokenize.COMMENT or docstring:
+                blank(token.start, token.end)
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return source
+    return "".join("".join(line) for line in lines)
 
 
 def unmasked_access(source: str) -> tuple[str, int] | None:

@@ -45,6 +45,22 @@ def test_only_the_end_is_wrong():
     assert cause_of(out, RIGHT.flatten()) == "last_tile_only"
 
 
+def test_a_scaled_answer():
+    assert cause_of(RIGHT * 1.01, RIGHT) == "scaled"
+
+
+def test_wrong_later_rows_are_no_last_tile():
+    out = torch.randn(4, 128, generator=torch.Generator().manual_seed(1))
+    bad = out.clone()
+    bad[2:] = -bad[2:]
+    assert cause_of(bad, out) not in ("last_tile_only", "low_precision")
+
+
+def test_a_wrong_number_is_not_a_rounding_error_of_whole_numbers():
+    right = torch.arange(1000, 1200, dtype=torch.int32)
+    assert cause_of(right + 7, right) == "unknown"
+
+
 def test_an_error_of_half_precision_size():
     assert cause_of(RIGHT.half().float(), RIGHT) == "low_precision"
 

@@ -86,6 +86,11 @@ def test_the_unmasked_access_is_found_in_the_source():
     assert unmasked_access(SOURCE.replace("offs, x)", "offs, x, mask=offs < n)")) is None
 
 
+def test_a_pattern_does_not_match_comments_and_docstrings():
+    source = '"""tl.store"""\n# tl.store(\nx = 1  # tl.store\ntl.store(p, "tl.load")\n'
+    assert line_of_pattern(source, r"tl\.store") == 4
+
+
 def test_a_pattern_points_at_its_line():
     assert line_of_pattern(SOURCE, r"tl\.load") == 4
     assert line_of_pattern(SOURCE, r"tl\.dot") is None

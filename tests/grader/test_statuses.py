@@ -88,6 +88,19 @@ def test_a_changed_input_is_input_mutated(submit):
     assert verdict["status"] == "input_mutated" and "y" in verdict["cases"][0]["message"]
 
 
+def test_a_right_answer_with_other_strides_is_refused_where_the_task_asks_for_contiguous(submit):
+    verdict = submit("row_scale", ("torch.empty(x.shape, dtype=x.dtype, device=x.device)", "torch.empty_like(x)"))
+    assert (verdict["status"], verdict["diagnosis"]["cause"]) == ("wrong_shape", "not_contiguous")
+
+
+def test_every_output_must_come_from_the_kernels(submit):
+    for change in (
+        ("launch(square_kernel, x, out)", "launch(square_kernel, x, out)\n        out = x * x"),
+        ("        return grad_x  #", "        grad_x = 2 * x * grad_out\n        return grad_x  #"),
+    ):
+        assert submit("square_autograd", change)["status"] == "not_triton"
+
+
 @pytest.mark.parametrize(
     ("result", "status", "cause"),
     [

@@ -69,6 +69,7 @@ PROBLEM = Problem(
     title="A grid with two axes",
     entry="outer",
     parameters=("rows", "cols"),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(exact=True),

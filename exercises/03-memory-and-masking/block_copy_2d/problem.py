@@ -85,6 +85,7 @@ PROBLEM = Problem(
     title="2-D block copy",
     entry="block_copy_2d",
     parameters=("x",),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(exact=True),

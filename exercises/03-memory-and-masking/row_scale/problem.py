@@ -93,6 +93,7 @@ PROBLEM = Problem(
     title="Row scale",
     entry="row_scale",
     parameters=("x", "scale"),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(exact=True),

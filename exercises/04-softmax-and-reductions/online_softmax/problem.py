@@ -150,6 +150,7 @@ PROBLEM = Problem(
     title="Online softmax",
     entry="online_softmax",
     parameters=("x",),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(terms=8.0, scale=magnitude),

@@ -152,6 +152,7 @@ PROBLEM = Problem(
     title="Fused softmax",
     entry="softmax",
     parameters=("x",),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(terms=8.0, scale=magnitude),

@@ -149,6 +149,7 @@ PROBLEM = Problem(
     title="Matrix multiply in grouped order",
     entry="grouped_matmul",
     parameters=("a", "b"),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(scale=sum_of_magnitudes),

@@ -153,6 +153,7 @@ PROBLEM = Problem(
     title="Blocked matrix multiply",
     entry="matmul",
     parameters=("a", "b"),
+    contiguous=True,
     reference=reference,
     work=work,
     tolerance=Tolerance(scale=sum_of_magnitudes),

@@ -67,6 +67,7 @@ PROBLEM = Problem(
     title="A kernel inside torch.compile",
     entry="compiled_add",
     parameters=("x", "y"),
+    contiguous=True,
     reference=reference,
     work=work,
     call="compiled",

@@ -70,6 +70,7 @@ PROBLEM = Problem(
     title="A kernel with a gradient",
     entry="square",
     parameters=("x",),
+    contiguous=True,
     reference=reference,
     work=work,
     call="gradient",
