@@ -312,10 +312,12 @@ class Judge:
             return True
         if failure is None or failure.outcome.status not in ("wrong_answer", "not_written") or runner.process.ended:
             return False
+        # both now: the failing call may have been the first, and the first may differ (autotuning, a cache)
+        poisoned = self.call(runner, failure.values)
         zeros = self.call(runner, failure.values, filler="zero")
-        if zeros.status == "passed":
+        if poisoned.status != "passed" and zeros.status == "passed":
             return True
-        pairs = zip(zeros.outputs, failure.outcome.outputs, strict=False)
+        pairs = zip(zeros.outputs, poisoned.outputs, strict=False)
         return any(not _same_bits(a, b) for a, b in pairs)
 
     def _must_matter(self, grade: Grade, runner: CaseRunner, passed: tuple[Case, Values]) -> None:
