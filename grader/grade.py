@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,9 +69,15 @@ class Grade:
 
 def load_problem(files: ExerciseFiles) -> Problem:
     """Import an exercise's problem.py. Raises ValueError naming the file when it defines no Problem."""
-    spec = importlib.util.spec_from_file_location(f"problem_{files.slug}", files.problem)
+    name = f"problem_{files.slug}"
+    # a package of its own: a problem may keep its mistakes in a file beside it (`from .mistakes import …`)
+    folder = [str(files.problem.parent)]
+    spec = importlib.util.spec_from_file_location(name, files.problem, submodule_search_locations=folder)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    for known in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[known]
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     problem = getattr(module, "PROBLEM", None)
     if not isinstance(problem, Problem) or problem.slug != files.slug:

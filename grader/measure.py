@@ -30,7 +30,7 @@ def measure(judge: Judge, grade: Grade) -> None:
         reply = process.ask(
             {
                 "op": "time",
-                "problem": str(grade.submission.exercise.problem),
+                "exercise": problem.slug,
                 "solution": str(grade.submission.exercise.solution),
                 "seed": seed_of(grade.options.seed, problem, problem.cases[0], 7),
                 "compiled": grade.options.time is True,  # its compile takes seconds: only when timing is asked for

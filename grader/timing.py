@@ -28,11 +28,15 @@ def timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
+    from grader.catalog import find
+    from grader.grade import load_problem
     from grader.problem import Draw
 
-    problem = _load(message["problem"], "problem").PROBLEM
+    problem = load_problem(find(message["exercise"]))
+    timing = problem.timing
+    assert timing is not None  # the judge asks only where there is one
     solution = getattr(_load(message["solution"], "solution"), problem.entry)
-    args = list(problem.timing.make(Draw(int(message["seed"]), "cuda")))
+    args = list(timing.make(Draw(int(message["seed"]), "cuda")))
     baseline = problem.eager or problem.reference
 
     def learner() -> Any:
@@ -62,18 +66,18 @@ def _timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
     else:
         learner()
     limits = {"copy_gb_per_s": copy_bandwidth()}
-    if problem.timing.limit == "compute":
+    if timing.limit == "compute":
         limits["matmul_tflop_per_s"] = matmul_peak(args)
     samples = interleaved(candidates)
     work = _work(problem, args)
     return {
         "event": "timed",
-        "case": problem.timing.name,
+        "case": timing.name,
         "samples": {name: summary(values) for name, values in samples.items()},
         "limits": limits,
         "work": [work.bytes, work.flops],
-        "kind": problem.timing.limit,
-        "thresholds": [problem.timing.fair, problem.timing.fast],
+        "kind": timing.limit,
+        "thresholds": [timing.fair, timing.fast],
         "working_set": sum(a.numel() * a.element_size() for a in args if isinstance(a, torch.Tensor)),
         "l2_bytes": torch.cuda.get_device_properties(0).L2_cache_size,
         "notes": notes,
