@@ -146,10 +146,11 @@ class Judge:
 
     def _run_cases(self, grade: Grade) -> None:
         problem, verdict, mode = grade.problem, grade.verdict, grade.backend
-        started = time.perf_counter()
         grade.emit({"event": "stage", "name": "import", "state": "started"})
         device = "cuda" if mode == "cuda" else "cpu"
-        buffers = Buffers(device, max(layout_of(grade.values(c), 65536)[0].size for c in problem.cases))
+        judged = [case for case in problem.cases if mode == "cuda" or not case.needs_gpu]
+        buffers = Buffers(device, max((layout_of(grade.values(c), 65536)[0].size for c in judged), default=0))
+        started = time.perf_counter()
         process = None
         try:
             try:

@@ -106,7 +106,7 @@ PROBLEM = Problem(
         Case("one query repeated, stride 0", equal),
         shapes(1, 1, 0, 5, 32),
         shapes(1, 2, 130, 193, 64, torch.bfloat16, needs_gpu=BFLOAT16),
-        shapes(2, 3, 1000, 1537, 128, needs_gpu="too many tiles for the interpreter"),
+        shapes(2, 3, 1000, 1537, 128, needs_gpu="too many tiles for the interpreter", offline=False),
     ),
     timing=Timing(
         "B=4 H=16 N=4096 D=128 float16",
