@@ -64,6 +64,10 @@ def compiled_rows(grade: Grade, process: RunnerProcess, target: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         rows = list(pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", [])))
     grade.verdict.compile = rows
+    for row in rows:
+        reason = offline.too_large(target, row["shared_bytes"])
+        if reason is not None:
+            grade.verdict.notes.append(f"{row['kernel']} {reason}")
 
 
 def bounds(judge: Judge, grade: Grade) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 
 LIMIT = 1 << 20  # bytes of one message
 
-DTYPES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool float8_e4m3fn float8_e5m2".split()
-
 
 class Lost(Exception):
     """The other side closed, died, sent something malformed or did not answer in time; the text says which."""

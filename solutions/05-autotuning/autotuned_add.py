@@ -27,7 +27,7 @@ def autotuned_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     n = x.numel()
     if n == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no element, no program
     # a callable: each configuration brings its own BLOCK, so each needs its own number of programs
     grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
     add_kernel[grid](x, y, out, n)  # BLOCK comes from the tuner; naming it here raises

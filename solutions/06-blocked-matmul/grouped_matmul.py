@@ -77,7 +77,7 @@ def grouped_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     _, N = b.shape
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)
     if M == 0 or N == 0:
-        return c  # an empty grid cannot be launched
+        return c  # no element, no program
     tiling = tiling_for(M, N)
     grid = (triton.cdiv(M, tiling.BLOCK_M) * triton.cdiv(N, tiling.BLOCK_N),)
     grouped_matmul_kernel[grid](

@@ -46,7 +46,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     _, N = b.shape
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)
     if M == 0 or N == 0:
-        return c  # an empty grid cannot be launched
+        return c  # no element, no program
 
     # A tile's FLOPs per byte grow with its sides, so large products take the largest tile that fits in the registers.
     # Small ones take small tiles, so that there are enough programs for every multiprocessor.

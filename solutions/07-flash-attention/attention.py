@@ -87,7 +87,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
     N_k = k.shape[2]
     out = torch.empty_like(q)
     if out.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no element, no program
     BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 128, 8, 2) if D == 128 else (128, 128, 8, 3)
     grid = (triton.cdiv(N_q, BLOCK_M), B * H)
     attention_kernel[grid](

@@ -90,7 +90,7 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch
     B, H, N, D = q.shape
     out = torch.empty_like(q)
     if out.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no element, no program
     BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if D == 128 else (128, 64, 4, 3)
     grid = (triton.cdiv(N, BLOCK_M), B * H)
     causal_attention_kernel[grid](

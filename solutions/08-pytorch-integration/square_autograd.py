@@ -24,7 +24,7 @@ def square_backward_kernel(x_ptr, grad_ptr, grad_x_ptr, n, BLOCK: tl.constexpr):
 
 def launch(kernel, *tensors: torch.Tensor) -> None:
     n = tensors[0].numel()
-    if n > 0:  # an empty grid cannot be launched
+    if n > 0:  # no element, no program
         kernel[(triton.cdiv(n, 1024),)](*tensors, n, BLOCK=1024)
 
 

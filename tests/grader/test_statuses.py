@@ -198,3 +198,9 @@ def test_only_comments_added_to_the_stub_is_not_started(grader, tmp_path):
     file = tmp_path / "vector_add.py"
     file.write_text(find("vector_add").stub.read_text() + "\n# to do\n")
     assert grader.grade("vector_add", file)["status"] == "not_started"
+
+
+def test_more_shared_memory_than_the_target_has_is_noted(submit):
+    verdict = submit("matmul", ("num_stages=3", "num_stages=40"))
+    assert verdict["status"] == "passed"
+    assert any("OutOfResources" in note and "matmul_kernel" in note for note in verdict["notes"])

@@ -35,7 +35,7 @@ def accumulate_rows(x: torch.Tensor) -> torch.Tensor:
     M, N = x.shape
     out = torch.zeros(N, device=x.device, dtype=torch.float32)
     if x.numel() == 0:
-        return out  # an empty grid cannot be launched
+        return out  # no element, no program
     grid = lambda meta: (triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"]))
     accumulate_kernel[grid](x, out, M, N, x.stride(0), x.stride(1))
     return out
