@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from grader.case_runner import placed
 from grader.catalog import ExerciseFiles
 from grader.compare import Expected, compare
+from grader.diagnose import model_of
 from grader.expectation import Values, draw
 from grader.grade import Options, Submission
 from grader.guards import INTEGER_POISON
@@ -116,7 +116,7 @@ def mistake_models(problem: Problem, drawn: list[tuple[Case, Values]]) -> list[R
         differs, applied, trouble = False, False, ""
         for case, values in drawn:
             try:
-                modelled = mistake.model(*[placed(a) if isinstance(a, torch.Tensor) else a for a in values.args])
+                modelled = model_of(mistake, values)
                 if modelled is None:
                     continue
                 applied = True
@@ -124,7 +124,6 @@ def mistake_models(problem: Problem, drawn: list[tuple[Case, Values]]) -> list[R
                     right = tuple(e.native for e in values.expected)
                     differs |= not modelled(right if len(right) > 1 else right[0])
                     continue
-                modelled = modelled if isinstance(modelled, (tuple, list)) else (modelled,)
                 differs |= _fails(
                     values, [m.to(e.native.dtype) for m, e in zip(modelled, values.expected, strict=True)]
                 )

@@ -9,51 +9,46 @@ from typing import TYPE_CHECKING
 import torch
 
 from grader import offline
-from grader.case_runner import Buffers, CaseRunner, layout_of
 from grader.failures import Cancelled, Refused, RunnerGone
-from grader.grade import CALL_LIMIT, Grade
+from grader.grade import Grade
 from grader.problem import Case
 from grader.runner_process import RunnerProcess
 
 if TYPE_CHECKING:
     from grader.judge import Judge
 
+BOUNDS_SECONDS, BOUNDS_CALL_LIMIT = 10.0, 5.0  # of the whole check, and of one call
+
 
 def compile_offline(judge: Judge, grade: Grade) -> None:
     """Compile one case of each dtype for the target; what the compiler refuses is a compile error."""
     cases: dict[tuple[str, ...], tuple[tuple[bool, int], Case]] = {}
     for case in grade.problem.cases:
+        if not case.offline:
+            continue
         values = grade.values(case)
         tensors = [a for a in values.args if isinstance(a, torch.Tensor)]
         dtypes = tuple(str(t.dtype) for t in tensors)
         # sizes that are multiples of 16 show whether loads vectorise
         rank = (all(n % 16 == 0 for t in tensors for n in t.shape), values.size)
-        if case.offline and values.size and (dtypes not in cases or rank > cases[dtypes][0]):
+        if values.size and (dtypes not in cases or rank > cases[dtypes][0]):
             cases[dtypes] = (rank, case)
     if "offline" not in judge.warm or not cases:
         return
-    buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for _, c in cases.values()))
-    process = None
+    target = grade.options.target
     try:
-        process = judge.start(grade, "offline", buffers)
-        runner = CaseRunner(grade.problem, process, buffers, grade.options.call_limit or CALL_LIMIT["offline"])
-        for _, case in cases.values():
-            outcome = judge.call(runner, grade.values(case), noop=True)
-            if outcome.status in ("compile_error", "runtime_error"):
-                grade.verdict.refused = (case, outcome)
-                return
-            if outcome.status in ("crashed", "timeout"):
-                grade.verdict.notes.append(
-                    f"the offline compile for {grade.options.target} did not end well: {outcome.message}"
-                )
-                return
-        compiled_rows(grade, process, grade.options.target)
+        with judge.runner(grade, "offline", [grade.values(case) for _, case in cases.values()]) as runner:
+            for _, case in cases.values():
+                outcome = judge.call(runner, grade.values(case), noop=True)
+                if outcome.status in ("compile_error", "runtime_error"):
+                    grade.verdict.refused = (case, outcome)
+                    return
+                if outcome.status in ("crashed", "timeout"):
+                    grade.verdict.notes.append(f"the offline compile for {target} did not end well: {outcome.message}")
+                    return
+            compiled_rows(grade, runner.process, target)
     except (Refused, RunnerGone, Cancelled):
         return  # the run of the values says what is wrong with the file
-    finally:
-        if process is not None:
-            process.end()
-        buffers.close()
 
 
 def compiled_rows(grade: Grade, process: RunnerProcess, target: str) -> None:
@@ -72,41 +67,36 @@ def compiled_rows(grade: Grade, process: RunnerProcess, target: str) -> None:
 
 def bounds(judge: Judge, grade: Grade) -> None:
     """On a GPU a read past the end may hit valid memory: the interpreter's exact check looks at the small cases."""
-    buffers = Buffers("cpu", max(layout_of(grade.values(c), 8192)[0].size for c in grade.problem.cases))
-    process = None
-    until = time.monotonic() + 10
+    cases = [case for case in grade.problem.cases if not case.needs_gpu]
+    until = time.monotonic() + BOUNDS_SECONDS
     undefined = 0
     try:
-        process = judge.start(grade, "interpreter", buffers)
-        runner = CaseRunner(grade.problem, process, buffers, 5)
-        for case in grade.problem.cases:
-            if case.needs_gpu or time.monotonic() > until:
-                continue
-            values = grade.values(case)
-            outcome = judge.call(runner, values)
-            grade.verdict.add_traffic(outcome, values, grade.problem)
-            if outcome.status == "out_of_bounds":
-                grade.verdict.out_of_bounds = (case, values, outcome)
-                return
-            if outcome.status == "wrong_answer" or outcome.status == "not_written":
-                again = judge.call(runner, values)  # the first call of a kernel may differ from later ones
-                if again.status != "passed" and judge.call(runner, values, filler="zero").status == "passed":
-                    grade.verdict.filler_failure = (case, values, outcome)
+        with judge.runner(grade, "interpreter", [grade.values(case) for case in cases]) as runner:
+            runner.limit = BOUNDS_CALL_LIMIT
+            for case in cases:
+                if time.monotonic() > until:
                     return
-            elif outcome.status == "passed" and outcome.undefined and undefined < 2:
-                undefined += 1
-                outcome = judge.other_filler(runner, values, outcome)
-                if outcome.status != "passed":
-                    grade.verdict.filler_failure = (case, values, outcome)
+                values = grade.values(case)
+                outcome = judge.call(runner, values)
+                grade.verdict.add_traffic(outcome, values, grade.problem)
+                if outcome.status == "out_of_bounds":
+                    grade.verdict.out_of_bounds = (case, values, outcome)
                     return
-            if outcome.status not in ("passed", "compile_error", "runtime_error"):
-                return  # the GPU's run fails here too, or earlier: what comes later is not the first failure
+                if outcome.status in ("wrong_answer", "not_written"):
+                    again = judge.call(runner, values)  # the first call of a kernel may differ from later ones
+                    if again.status != "passed" and judge.call(runner, values, filler="zero").status == "passed":
+                        grade.verdict.filler_failure = (case, values, outcome)
+                        return
+                elif outcome.status == "passed" and outcome.undefined and undefined < 2:
+                    undefined += 1
+                    outcome = judge.other_filler(runner, values, outcome)
+                    if outcome.status != "passed":
+                        grade.verdict.filler_failure = (case, values, outcome)
+                        return
+                if outcome.status not in ("passed", "compile_error", "runtime_error"):
+                    return  # the GPU's run fails here too, or earlier: what comes later is not the first failure
     except (Refused, RunnerGone, Cancelled):
         return
-    finally:
-        if process is not None:
-            process.end()
-        buffers.close()
 
 
 def device_target() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import torch
@@ -45,12 +45,16 @@ class Buffers:
     """The arena of one grade: on the CPU a shared mapping, on CUDA a memory pool of its own."""
 
     device: str
-    size: int
+    drawn: InitVar[Sequence[Values]]  # what will lie in it, one after another
+    guard: int = field(init=False)
+    size: int = field(init=False)
     shared: SharedMemory | None = None
     arena: torch.Tensor = field(init=False)
     pool: Any = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, drawn: Sequence[Values]) -> None:
+        self.guard = CPU_GUARD if self.device == "cpu" else CUDA_GUARD
+        self.size = max((layout_of(values, self.guard)[0].size for values in drawn), default=self.guard)
         if self.device == "cpu":
             self.shared = SharedMemory(self.size)
             self.arena = self.shared.tensor
@@ -97,29 +101,9 @@ class CaseRunner:
 
     def __init__(self, problem: Problem, process: RunnerProcess, buffers: Buffers, limit: float) -> None:
         self.problem, self.process, self.buffers, self.limit = problem, process, buffers, limit
-        self.guard = CPU_GUARD if buffers.device == "cpu" else CUDA_GUARD
 
     def run(self, values: Values, *, filler: str = "poison", noop: bool = False, trace: bool = False) -> Outcome:
         """One call, judged. Raises RunnerGone; an answer that makes no sense counts as a crash."""
-        return self._run(values, {"filler": filler, "noop": noop, "trace": trace})
-
-    def opcheck(self, values: Values) -> dict[str, str | None]:
-        """torch.library.opcheck on the entry with these inputs: a test's name to what it found, None where all is well.
-
-        Raises RunnerGone.
-        """
-        arguments = self._write_inputs(values)[1]
-        reply = self.process.ask({"op": "opcheck", "args": _described(values, arguments)[:-1]}, OPCHECK_LIMIT)
-        results = reply.get("results")
-        return results if isinstance(results, dict) else {"opcheck": "the process answered nonsense"}
-
-    def owner(self, output: int, index: tuple[int, ...]) -> tuple[int, ...] | None:
-        """After a traced call: the program that stored this element, by the runner's own account."""
-        reply = self.process.ask({"op": "owner", "output": output, "index": list(index)}, self.limit)
-        program = reply.get("program")
-        return tuple(int(i) for i in program) if isinstance(program, list) else None
-
-    def _run(self, values: Values, how: dict[str, Any]) -> Outcome:
         arena = self.buffers.arena
         layout, arguments, outputs = self._write_inputs(values)
         for region in outputs:
@@ -134,7 +118,9 @@ class CaseRunner:
                 "op": "call",
                 "args": _described(values, arguments),
                 "outputs": [r.described() for r in returned],
-                **how,
+                "filler": filler,
+                "noop": noop,
+                "trace": trace,
             },
             self.limit,
         )
@@ -161,9 +147,25 @@ class CaseRunner:
             return Outcome("wrong_shape", text, cause="not_contiguous", **known)
         return outcome
 
+    def opcheck(self, values: Values) -> dict[str, str | None]:
+        """torch.library.opcheck on the entry with these inputs: a test's name to what it found, None where all is well.
+
+        Raises RunnerGone.
+        """
+        arguments = self._write_inputs(values)[1]
+        reply = self.process.ask({"op": "opcheck", "args": _described(values, arguments)[:-1]}, OPCHECK_LIMIT)
+        results = reply.get("results")
+        return results if isinstance(results, dict) else {"opcheck": "the process answered nonsense"}
+
+    def owner(self, output: int, index: tuple[int, ...]) -> tuple[int, ...] | None:
+        """After a traced call: the program that stored this element, by the runner's own account."""
+        reply = self.process.ask({"op": "owner", "output": output, "index": list(index)}, self.limit)
+        program = reply.get("program")
+        return tuple(int(i) for i in program) if isinstance(program, list) else None
+
     def _write_inputs(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
         """Guard bytes everywhere, then each tensor argument in its place."""
-        layout, arguments, outputs = layout_of(values, self.guard)
+        layout, arguments, outputs = layout_of(values, self.buffers.guard)
         guards.fill(self.buffers.arena[: layout.size])
         for value, region in zip(values.args, arguments, strict=True):
             if region is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from grader.expectation import Values
 from grader.guards import poisoned
 from grader.problem import Case, Mistake, Problem
 from grader.source import line_of_pattern, unmasked_access
+from grader.verdict import case_row
 
 if TYPE_CHECKING:
     from grader.grade import Grade
@@ -32,12 +34,10 @@ def finish(grade: Grade) -> None:
     verdict = grade.verdict
     source = grade.submission.source.decode("utf-8", "replace")
     refused, beyond, filler = verdict.refused, verdict.out_of_bounds, verdict.filler_failure
-    if refused is not None and verdict.status not in ("import_error", "compile_error", "not_started"):
+    if refused is not None and verdict.status not in ("import_error", "compile_error"):
         case, outcome = refused
-        values = grade.values(case)
-        refusal = outcome if outcome.status == "compile_error" else None
-        if refusal is not None:
-            verdict.first_failure(case, values, refusal)
+        if outcome.status == "compile_error":
+            verdict.first_failure(case, grade.values(case), outcome)
             verdict.notes.append(
                 f"refused when compiled for {grade.options.target}, case {case.name!r}; the interpreter accepts it"
             )
@@ -82,8 +82,6 @@ def _settle_case_rows(grade: Grade) -> None:
     """A failure seen beside the run (offline compile, bounds) belongs to its case too."""
     failure = grade.verdict.failure
     assert failure is not None
-    from grader.verdict import case_row
-
     for position, row in enumerate(grade.verdict.cases):
         if row["name"] == failure.case.name and row["status"] in ("passed", "not_run"):
             grade.verdict.cases[position] = case_row(failure.case, failure.outcome)
@@ -169,20 +167,25 @@ def _beyond(outcome: Outcome, source: str) -> Diagnosis:
     return _general(cause, message, line)
 
 
+def model_of(mistake: Mistake, values: Values) -> tuple[torch.Tensor, ...] | Callable[[Any], bool] | None:
+    """What the mistaken kernel returns, a test of what it returns, or None where the mistake cannot show."""
+    modelled: Any = mistake.model(*[placed(a) if isinstance(a, torch.Tensor) else a for a in values.args])
+    if modelled is None or callable(modelled):
+        return modelled
+    return tuple(modelled) if isinstance(modelled, (tuple, list)) else (modelled,)
+
+
 def matching_mistake(problem: Problem, values: Values, outcome: Outcome) -> Mistake | None:
     """The first mistake whose model gives this output, within the dtype's error."""
     for mistake in problem.mistakes:
         try:
-            modelled = mistake.model(*[placed(a) if isinstance(a, torch.Tensor) else a for a in values.args])
+            modelled = model_of(mistake, values)
             if modelled is None:
                 continue
             if callable(modelled):
-                out = outcome.outputs if len(outcome.outputs) > 1 else outcome.outputs[0]
-                if modelled(out):
+                if modelled(outcome.outputs if len(outcome.outputs) > 1 else outcome.outputs[0]):
                     return mistake
-                continue
-            modelled = tuple(modelled) if isinstance(modelled, (tuple, list)) else (modelled,)
-            if _all_equal(problem, modelled, outcome, values):
+            elif _all_equal(problem, modelled, outcome, values):
                 return mistake
         except (RuntimeError, ValueError, IndexError, TypeError):
             continue  # a model may not apply to this case's shapes

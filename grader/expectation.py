@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from grader.compare import Expected, expect
-from grader.problem import Args, Case, Draw, Problem
+from grader.problem import Args, Case, Draw, Problem, Work
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,14 @@ def outputs_of(problem: Problem, args: Args, function: Any = None) -> tuple[torc
         return (out.detach(), *torch.autograd.grad(out, wanted, incoming))
     out = function(*args)
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+
+def work_of(problem: Problem, args: Args) -> Work:
+    """The least this call must do; a problem's `work` may leave out the incoming gradient."""
+    try:
+        return problem.work(*args)
+    except TypeError:
+        return problem.work(*args[:-1])
 
 
 def _double(value: Any) -> Any:

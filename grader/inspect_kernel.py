@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from grader import offline
-from grader.case_runner import Buffers, CaseRunner, layout_of
 from grader.failures import BadSubmission, Refused, RunnerGone, Unavailable
-from grader.grade import CALL_LIMIT, Grade, Options, Submission
+from grader.grade import Grade, Options, Submission
 from grader.judge import Judge
 from grader.verdict import Verdict
 
@@ -24,37 +24,27 @@ def inspect_kernel(judge: Judge, submission: Submission, options: Options, stage
     verdict = Verdict(problem.slug, problem.title, submission.file, "", options.seed, "offline", "", {})
     grade = Grade(submission, problem, options, "offline", lambda event: None, lambda: False, verdict)
     case = max((c for c in problem.cases if c.offline), key=lambda c: grade.values(c).size)
-    buffers = Buffers("cpu", layout_of(grade.values(case), 8192)[0].size)
-    process = None
+    values = grade.values(case)
     try:
-        process = judge.start(grade, "offline", buffers, stage=stage)
-        outcome = CaseRunner(problem, process, buffers, CALL_LIMIT["offline"]).run(grade.values(case), noop=True)
-        if outcome.status in ("compile_error", "runtime_error"):
-            where = f"{submission.file}:{outcome.line}" if outcome.line else submission.file
-            raise BadSubmission(f"{where}: {outcome.message}")
-        rows = process.ask({"op": "compiled"}, 30).get("kernels", [])
-        kernels = []
-        for row in rows:
-            if stage == "sass":
-                text = offline.sass(process.scratch / row["binary"]) if row.get("binary") else ""
-            else:
-                text = (process.scratch / row["stage"]).read_text() if row.get("stage") else ""
-            kernels.append(
-                {
-                    "kernel": row["kernel"],
-                    "target": options.target,
-                    "stage": stage,
-                    "text": text.replace(f"{process.scratch}/", ""),
-                }
-            )
-        return kernels
+        with judge.runner(grade, "offline", [values], stage=stage) as runner:
+            outcome = runner.run(values, noop=True)
+            if outcome.status in ("compile_error", "runtime_error"):
+                where = f"{submission.file}:{outcome.line}" if outcome.line else submission.file
+                raise BadSubmission(f"{where}: {outcome.message}")
+            rows = runner.process.ask({"op": "compiled"}, 30).get("kernels", [])
+            return [_shown(row, runner.process.scratch, stage, options.target) for row in rows]
     except Refused as refused:
         line = refused.reply.get("line")
         where = f"{submission.file}:{line}" if line else submission.file
         raise BadSubmission(f"{where}: {refused.reply.get('message')}") from refused
     except RunnerGone as gone:
         raise BadSubmission(f"{submission.file}: {gone}") from gone
-    finally:
-        if process is not None:
-            process.end()
-        buffers.close()
+
+
+def _shown(row: dict[str, Any], folder: Path, stage: str, target: str) -> dict[str, Any]:
+    """One kernel's text at a stage, without the scratch folder's path."""
+    if stage == "sass":
+        text = offline.sass(folder / row["binary"]) if row.get("binary") else ""
+    else:
+        text = (folder / row["stage"]).read_text() if row.get("stage") else ""
+    return {"kernel": row["kernel"], "target": target, "stage": stage, "text": text.replace(f"{folder}/", "")}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 
 from grader import diagnose, stub_check
 from grader.beside import bounds, compile_offline, compiled_rows, device_target
-from grader.case_runner import Buffers, CaseRunner, Outcome, layout_of
+from grader.case_runner import Buffers, CaseRunner, Outcome
 from grader.catalog import ExerciseFiles
 from grader.compare import compare
 from grader.expectation import Values
@@ -144,12 +145,25 @@ class Judge:
             raise Refused(reply, process.printed.text())
         return process
 
+    @contextmanager
+    def runner(self, grade: Grade, mode: str, drawn: Sequence[Values], **extra: Any) -> Iterator[CaseRunner]:
+        """A fresh runner with buffers for these values; both end with the block. Raises Refused and RunnerGone."""
+        buffers = Buffers("cuda" if mode == "cuda" else "cpu", drawn)
+        try:
+            process = self.start(grade, mode, buffers, **extra)
+            try:
+                yield CaseRunner(grade.problem, process, buffers, grade.options.call_limit or CALL_LIMIT[mode])
+            finally:
+                process.end()
+        finally:
+            buffers.close()
+
     def _run_cases(self, grade: Grade) -> None:
         problem, verdict, mode = grade.problem, grade.verdict, grade.backend
         grade.emit({"event": "stage", "name": "import", "state": "started"})
         device = "cuda" if mode == "cuda" else "cpu"
         judged = [case for case in problem.cases if mode == "cuda" or not case.needs_gpu]
-        buffers = Buffers(device, max((layout_of(grade.values(c), 65536)[0].size for c in judged), default=0))
+        buffers = Buffers(device, [grade.values(case) for case in judged])
         started = time.perf_counter()
         process = None
         try:
@@ -288,19 +302,11 @@ class Judge:
 
     def _alone(self, grade: Grade, values: Values) -> str:
         """The status of one call in a runner of its own."""
-        mode = grade.backend
-        buffers = Buffers("cuda" if mode == "cuda" else "cpu", layout_of(values, 65536)[0].size)
-        process = None
         try:
-            process = self.start(grade, mode, buffers)
-            limit = grade.options.call_limit or CALL_LIMIT[mode]
-            return self.call(CaseRunner(grade.problem, process, buffers, limit), values).status
+            with self.runner(grade, grade.backend, [values]) as runner:
+                return self.call(runner, values).status
         except (Refused, RunnerGone):
             return "crashed"
-        finally:
-            if process is not None:
-                process.end()
-            buffers.close()
 
     def other_filler(self, runner: CaseRunner, values: Values, first: Outcome) -> Outcome:
         """NaN in a masked-off lane may go unseen, as tl.max ignores it: try another undefined value."""

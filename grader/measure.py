@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from grader.case_runner import Buffers
 from grader.expectation import seed_of
 from grader.failures import Refused, RunnerGone
 
@@ -23,27 +22,19 @@ def measure(judge: Judge, grade: Grade) -> None:
     assert problem.timing is not None
     started = time.perf_counter()
     grade.emit({"event": "stage", "name": "timing", "state": "started"})
-    buffers = Buffers("cuda", 4096)
-    process = None
+    request = {
+        "op": "time",
+        "exercise": problem.slug,
+        "solution": str(grade.submission.exercise.solution),
+        "seed": seed_of(grade.options.seed, problem, problem.cases[0], 7),
+        "compiled": grade.options.time is True,  # its compile takes seconds: only when timing is asked for
+    }
     try:
-        process = judge.start(grade, "cuda", buffers)
-        reply = process.ask(
-            {
-                "op": "time",
-                "exercise": problem.slug,
-                "solution": str(grade.submission.exercise.solution),
-                "seed": seed_of(grade.options.seed, problem, problem.cases[0], 7),
-                "compiled": grade.options.time is True,  # its compile takes seconds: only when timing is asked for
-            },
-            LIMIT,
-        )
+        with judge.runner(grade, "cuda", []) as runner:  # it draws its own large inputs on the GPU
+            reply = runner.process.ask(request, LIMIT)
     except (Refused, RunnerGone) as error:
         verdict.notes.append(f"timing failed: {error}")
         return
-    finally:
-        if process is not None:
-            process.end()
-        buffers.close()
     seconds = time.perf_counter() - started
     verdict.stages.append({"name": "timing", "seconds": round(seconds, 4)})
     grade.emit({"event": "stage", "name": "timing", "state": "done", "seconds": seconds})

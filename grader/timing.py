@@ -29,6 +29,7 @@ def timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
 
 def _timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
     from grader.catalog import find
+    from grader.expectation import work_of
     from grader.grade import load_problem
     from grader.problem import Draw
 
@@ -69,7 +70,7 @@ def _timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
     if timing.limit == "compute":
         limits["matmul_tflop_per_s"] = matmul_peak(args)
     samples = interleaved(candidates)
-    work = _work(problem, args)
+    work = work_of(problem, args)
     return {
         "event": "timed",
         "case": timing.name,
@@ -138,13 +139,6 @@ def matmul_peak(args: list[Any]) -> float:
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.float32).to(dtype) for _ in range(2))
     samples = interleaved({"matmul": lambda: a @ b})["matmul"]
     return 2 * n**3 / statistics.median(samples) / 1e6
-
-
-def _work(problem: Any, args: list[Any]) -> Any:
-    try:
-        return problem.work(*args)
-    except TypeError:
-        return problem.work(*args[:-1])
 
 
 def _differs(got: Any, want: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from grader.case_runner import Outcome
-from grader.expectation import Values
+from grader.expectation import Values, work_of
 from grader.problem import Case, Problem
 
 
@@ -68,11 +68,7 @@ class Verdict:
             or outcome.status not in ("passed", "wrong_answer")
         ):
             return
-        args = values.args[:-1] if problem.call in ("gradient", "operator") else values.args
-        try:
-            least = problem.work(*values.args).bytes
-        except TypeError:
-            least = problem.work(*args).bytes
+        least = work_of(problem, values.args).bytes
         loaded, stored = outcome.traffic
         self._traffic_size = values.size
         self.traffic = {
