@@ -14,6 +14,10 @@ class UnknownExercise(LookupError):
     """No exercise of that name; the text suggests the nearest."""
 
 
+class NoCourse(ValueError):
+    """A course directory that is none; the text names it and says what belongs there."""
+
+
 class BrokenProblem(ValueError):
     """A problem file that does not say what it must; the text names file and line."""
 
@@ -40,19 +44,38 @@ def course_root() -> Path:
     raise FileNotFoundError(f"no course files beside {here}: expected modules/ and exercises/; reinstall triton-prep")
 
 
+def course_roots() -> tuple[Path, ...]:
+    """The built-in course, then what TRITON_PREP_COURSES adds: course directories, or single module files.
+
+    Raises NoCourse.
+    """
+    added = [Path(name) for name in os.environ.get("TRITON_PREP_COURSES", "").split(os.pathsep) if name]
+    for root in added:
+        if not (root / "modules").is_dir() and not (root.is_file() and root.suffix == ".yaml"):
+            raise NoCourse(
+                f"{root} is no course: name a module file (NN-name.yaml), or a folder that holds modules/, and "
+                "exercises/ and solutions/ where it has exercises"
+            )
+    built_in = course_root()
+    return (built_in, *dict.fromkeys(root for root in added if root.resolve() != built_in.resolve()))
+
+
 @cache
 def exercises() -> tuple[ExerciseFiles, ...]:
-    """Every exercise of the course, in the order of the modules, then by name."""
-    root = course_root()
-    found = []
-    for problem in sorted((root / "exercises").glob("*/*/problem.py")):
-        folder = problem.parent
-        solution = root / "solutions" / folder.parent.name / f"{folder.name}.py"
-        title, entry, hints = _stated(problem)
-        found.append(
-            ExerciseFiles(folder.name, folder.parent.name, folder / "stub.py", problem, solution, title, entry, hints)
-        )
-    return tuple(found)
+    """Every exercise, in the order of the modules, then by name; those of added courses last.
+
+    Raises NoCourse and BrokenProblem.
+    """
+    found: dict[str, ExerciseFiles] = {}
+    for root in course_roots():
+        for problem in sorted((root / "exercises").glob("*/*/problem.py")):
+            folder = problem.parent
+            slug, module = folder.name, folder.parent.name
+            if slug in found:
+                raise BrokenProblem(f"{problem}: {slug!r} is an exercise already ({found[slug].problem}): rename it")
+            solution = root / "solutions" / module / f"{slug}.py"
+            found[slug] = ExerciseFiles(slug, module, folder / "stub.py", problem, solution, *_stated(problem))
+    return tuple(found.values())
 
 
 def find(slug: str) -> ExerciseFiles:

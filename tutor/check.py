@@ -18,7 +18,8 @@ from tutor.check_evidence import run_evidence
 from tutor.commands.terminal import FELL_SHORT, PASSED, Ticker, note, say, say_json
 from tutor.course.course import Course
 from tutor.course.loader import CourseErrors, load, modules_folder
-from tutor.course.model import Bug
+from tutor.course.model import Bug, Module
+from tutor.course.rules import tests_root
 from tutor.course.schema import schema_file, schema_text
 from tutor.grading import Audited, Event, Failed, Grader, GradeRequest, VerdictReady
 from tutor.verdict_text import NOT_JUDGED
@@ -45,14 +46,17 @@ class Group:
         return f"{glyph}  {self.name}: {', '.join(parts)}"
 
 
-def run(as_json: bool, evidence: bool) -> int:
+def run(as_json: bool, evidence: bool, only: Path | None = None) -> int:
+    """`only`: an added module file or course directory; the rest of the course is taken as checked."""
     groups: list[Group] = []
-    course = _course(groups)
+    course = _course(groups, only)
     if course is not None:
-        groups.append(_exercises_taught(course))
-        groups += _graded(course)
+        exercises = [files for files in catalog.exercises() if _concerns(files.problem, only)]
+        modules = [m for m, file in zip(course.modules, course.files, strict=True) if _concerns(file, only)]
+        groups.append(_exercises_taught(course, exercises))
+        groups += _graded(modules, exercises)
         if evidence:
-            groups.append(_evidence(course))
+            groups.append(_evidence(course, modules))
     if as_json:
         say_json({"schema": 1, "groups": [msgspec.to_builtins(group) for group in groups]})
     else:
@@ -74,20 +78,30 @@ def _report(groups: list[Group]) -> None:
     say(f"{failed} failures." if failed else "The course holds.")
 
 
-def _course(groups: list[Group]) -> Course | None:
+def _concerns(file: Path, only: Path | None) -> bool:
+    if only is None or file.resolve().is_relative_to(only):
+        return True
+    # the exercises of one module file
+    return only.is_file() and file.resolve().is_relative_to(only.parents[1] / "exercises" / only.stem)
+
+
+def _course(groups: list[Group], only: Path | None) -> Course | None:
     schema = Group("schema, ids, pages, code width, evidence names")
     groups.append(schema)
     course = None
     try:
         course = load(cache=False, thorough=True)
-        schema.checked = len(course.items())
     except CourseErrors as errors:
-        schema.failures += [_relative(str(error)) for error in errors.errors]
-        schema.checked = len(schema.failures)
+        schema.failures += [_relative(str(error)) for error in errors.errors if _concerns(Path(error.file), only)]
         try:
             course = load(cache=False)  # without the authors' rules: the rest can still be checked
         except CourseErrors:
             note("The modules cannot be read: exercises, bugs and evidence were not checked.")
+    if course is not None:
+        read = zip(course.modules, course.files, strict=True)
+        schema.checked = sum(len(module.items) for module, file in read if _concerns(file, only))
+    if only is not None:
+        return course
     generated = Group("modules/schema.json is what the types give", checked=1)
     if not schema_file().is_file() or schema_file().read_text(encoding="utf-8") != schema_text():
         generated.failures.append(f"{schema_file()}: out of date; run: python -m tutor.course.schema")
@@ -95,10 +109,10 @@ def _course(groups: list[Group]) -> Course | None:
     return course
 
 
-def _exercises_taught(course: Course) -> Group:
+def _exercises_taught(course: Course, exercises: list[catalog.ExerciseFiles]) -> Group:
     group = Group("every exercise has an item")
     taught = set(course.exercise_slugs())
-    for files in catalog.exercises():
+    for files in exercises:
         group.checked += 1
         if files.slug not in taught:
             group.failures.append(f"{files.problem.parent}: no module has an `exercise` item for it")
@@ -115,13 +129,13 @@ class _BugCheck:
     where: str
 
 
-def _graded(course: Course) -> list[Group]:
+def _graded(modules: list[Module], exercises: list[catalog.ExerciseFiles]) -> list[Group]:
     """Audits of every exercise, and every bug item before and after its mend, on several graders."""
     audits, bugs = Group("exercises prove themselves"), Group("bug items fail as declared, their mends pass")
-    slugs = [files.slug for files in catalog.exercises()]
+    slugs = [files.slug for files in exercises]
     ticker = Ticker()
     with tempfile.TemporaryDirectory(prefix="triton-prep-check-") as folder:
-        checks = list(_bug_checks(course, Path(folder), slugs))
+        checks = list(_bug_checks(modules, Path(folder)))
         jobs = [_audit(slug) for slug in slugs] + [_grade(check) for check in checks]
         results = batch.run(
             jobs,
@@ -147,8 +161,9 @@ def _grade(check: _BugCheck) -> batch.Job:
     return job
 
 
-def _bug_checks(course: Course, folder: Path, slugs: list[str]) -> Iterator[_BugCheck]:
-    for module in course.modules:
+def _bug_checks(modules: list[Module], folder: Path) -> Iterator[_BugCheck]:
+    slugs = {files.slug for files in catalog.exercises()}
+    for module in modules:
         for item in module.items:
             if not isinstance(item, Bug) or item.exercise not in slugs:
                 continue
@@ -219,22 +234,31 @@ def _why(event: Event) -> str:
     return event.message if isinstance(event, Failed) else f"unexpected answer {event!r}"
 
 
-def _evidence(course: Course) -> Group:
+def _evidence(course: Course, modules: list[Module]) -> Group:
     group = Group("evidence tests pass")
-    cited: dict[str, str] = {}
-    for module in course.modules:
+    cited: dict[Path | None, dict[str, str]] = {}  # by the folder that holds the tests
+    for module, file in zip(course.modules, course.files, strict=True):
+        if module not in modules:
+            continue
+        here = cited.setdefault(tests_root(file), {})
         notes = [(f"{module.id} gotchas", note_.evidence) for note_ in module.gotchas]
         notes += [(f"{module.id} versions", note_.evidence) for note_ in module.versions]
         for owner, evidence in [(item.id, item.evidence) for item in module.items] + notes:
             for entry in evidence:
                 if entry.startswith("test:"):
-                    cited.setdefault(entry.removeprefix("test:"), owner)
-    if not (catalog.course_root() / "tests").is_dir():
-        group.skipped.append((f"{len(cited)} tests", "an installed course carries no tests: run this in a clone"))
-        return group
-    note(f"Running {len(cited)} evidence tests…")
-    outcomes = run_evidence(tuple(cited), catalog.course_root())
-    for test, owner in cited.items():
+                    here.setdefault(entry.removeprefix("test:"), owner)
+    for root, tests in cited.items():
+        if root is None:
+            group.skipped.append((f"{len(tests)} tests", "an installed course carries no tests: run this in a clone"))
+            continue
+        note(f"Running {len(tests)} evidence tests…")
+        _run_evidence(group, root, tests)
+    return group
+
+
+def _run_evidence(group: Group, root: Path, tests: dict[str, str]) -> None:
+    outcomes = run_evidence(tuple(tests), root)
+    for test, owner in tests.items():
         outcome = outcomes.get(test)
         group.checked += 1
         if outcome is None:
@@ -244,7 +268,6 @@ def _evidence(course: Course) -> Group:
             group.skipped.append((test, outcome.message))
         elif outcome.status == "failed":
             group.failures.append(f"{test} (cited by {owner}): {outcome.message}")
-    return group
 
 
 def _relative(text: str) -> str:

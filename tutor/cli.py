@@ -39,6 +39,10 @@ Target = Annotated[str, typer.Option(help="The GPU to compile for: sm_80, sm_90,
 def start(
     context: typer.Context,
     workspace: Workspace = None,
+    course: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(metavar="DIR", help="Add a course directory, or one module file, to the built-in course."),
+    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
     if version:
@@ -49,6 +53,8 @@ def start(
         raise typer.Exit
     if workspace is not None:
         os.environ["TRITON_PREP_WORKSPACE"] = str(workspace)
+    for added in course or ():
+        _add_course(added)
     if context.invoked_subcommand is not None:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -202,13 +208,19 @@ def progress(json: Json = False, workspace: Workspace = None) -> None:
 
 @app.command()
 def check(
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(metavar="[PATH]", help="A module file or a course directory of yours: only it is checked."),
+    ] = None,
     json: Json = False,
     evidence: Annotated[bool, typer.Option("--evidence/--no-evidence", help="Run the tests that items cite.")] = True,
 ) -> None:
     """For course authors: prove the course (schema, stubs, solutions, bugs, evidence)."""
     from tutor import check as checks
 
-    _leave(checks.run(json, evidence))
+    if path is not None:  # a file in modules/ belongs to the course around it
+        _add_course(path.resolve().parents[1] if path.resolve().parent.name == "modules" else path)
+    _leave(checks.run(json, evidence, path.resolve() if path is not None else None))
 
 
 @app.command()
@@ -219,13 +231,19 @@ def doctor(json: Json = False, workspace: Workspace = None) -> None:
     _leave(diagnosing.doctor(json, workspace))
 
 
+def _add_course(path: Path) -> None:
+    """For this process and the grader it starts."""
+    known = os.environ.get("TRITON_PREP_COURSES", "")
+    os.environ["TRITON_PREP_COURSES"] = os.pathsep.join([*filter(None, [known]), str(path.resolve())])
+
+
 def _leave(code: int) -> None:
     raise typer.Exit(code)
 
 
 def main() -> None:
     """The entry point: every expected failure becomes one message on stderr and an exit code."""
-    from grader.catalog import BrokenProblem, UnknownExercise
+    from grader.catalog import BrokenProblem, NoCourse, UnknownExercise
     from tutor.course.course import UnknownItem
     from tutor.course.loader import CourseErrors
     from tutor.workspace import WorkspaceError
@@ -236,7 +254,7 @@ def main() -> None:
     except Stop as stop:
         note(str(stop))
         code = stop.code
-    except (UnknownItem, UnknownExercise, WorkspaceError) as error:
+    except (UnknownItem, UnknownExercise, NoCourse, WorkspaceError) as error:
         note(str(error))
         code = USAGE
     except (CourseErrors, BrokenProblem) as error:

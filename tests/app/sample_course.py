@@ -158,6 +158,7 @@ EXERCISE = Exercise(
     title="Add x[i] and y[i]",
     exercise="vector_add",
     brief="Write kernel[grid](x) for out[i] = x[i] + y[i].",
+    after="Asked next: how many bytes does out[i] = x[i] + y[i] move?",
 )
 NOTE = Note(text="Beware of grid[3].", evidence=("doc:a document about grids",))
 

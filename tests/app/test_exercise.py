@@ -36,6 +36,21 @@ def test_a_graded_file_shows_cases_and_verdict_and_is_recorded(session: New) -> 
     drive(story)
 
 
+def test_what_is_asked_next_is_shown_once_the_exercise_has_passed(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            await s.keys("f8")
+            assert "how many bytes" not in s.text() and "F8" not in s.text()
+            write(s, "# right\n")
+            await s.keys("g")
+            await s.until_shown("F8 says what")
+            await s.keys("f8")
+            await s.until_shown("how many bytes does out[i] = x[i] + y[i] move?")
+
+    drive(story)
+
+
 def test_the_code_view_follows_the_file(session: New) -> None:
     async def story() -> None:
         async with session() as s:

@@ -40,7 +40,8 @@ def show(name: str, answer: bool, folder: Path | None) -> int:
     if isinstance(found, Module):
         say(module_text(found, width()))
         return PASSED
-    say(item_text(found, width(), answer=answer))
+    passed = isinstance(found, Exercise) and session.progress.state(found.id).passed
+    say(item_text(found, width(), answer=answer or passed))
     if isinstance(found, Exercise):
         say(f"\nYour file: {session.workspace.file(found.exercise)}")
     if isinstance(found, (Lesson, Walkthrough)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from tutor.course.model import Exercise, Item, Module
 
@@ -25,6 +26,7 @@ class UnknownItem(KeyError):
 @dataclass(frozen=True)
 class Course:
     modules: tuple[Module, ...]
+    files: tuple[Path, ...] = ()  # where each module was read from
 
     @cached_property
     def _order(self) -> tuple[Item, ...]:

@@ -47,22 +47,28 @@ def module_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(folder.glob("[0-9][0-9]-*.yaml")))
 
 
+def _all_module_files() -> tuple[Path, ...]:
+    """Those of the built-in course, then those of added ones. Raises NoCourse."""
+    found = [(root,) if root.is_file() else module_files(root / "modules") for root in catalog.course_roots()]
+    return tuple(file for files in found for file in files)
+
+
 def load(folder: Path | None = None, *, cache: bool = True, thorough: bool = False) -> Course:
     """Reads the course. `thorough` also makes the checks that only authors need (`triton-prep check`).
 
     Raises CourseErrors.
     """
-    folder = folder if folder is not None else modules_folder()
-    files = module_files(folder)
+    files = _all_module_files() if folder is None else module_files(folder)
     if not files:
-        raise CourseErrors((CourseError(str(folder), 1, "", "no module files here", "expected 01-….yaml and so on"),))
-    store = _Cache(folder, files) if cache and not thorough else None
+        where = str(folder if folder is not None else modules_folder())
+        raise CourseErrors((CourseError(where, 1, "", "no module files here", "expected 01-….yaml and so on"),))
+    store = _Cache(files) if cache and not thorough else None
     modules = store.read() if store else None
     if modules is None:
         modules = _parse(files, thorough)
         if store:
             store.write(modules)
-    return Course(modules)
+    return Course(modules, files)
 
 
 def _parse(files: tuple[Path, ...], thorough: bool) -> tuple[Module, ...]:
@@ -138,10 +144,10 @@ def _item_name(data: object, path: Place) -> str:
 class _Cache:
     """The parsed course on disk, valid for exactly these files and types. A cache that cannot be used is skipped."""
 
-    def __init__(self, folder: Path, files: tuple[Path, ...]) -> None:
+    def __init__(self, files: tuple[Path, ...]) -> None:
         facts = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (*files, Path(model.__file__))]
         self._key = hashlib.sha256(repr(facts).encode()).digest()
-        name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        name = hashlib.sha256(repr([str(file) for file in files]).encode()).hexdigest()[:16]
         self._place: Callable[[], Path] = lambda: _cache_folder() / f"course-{name}.msgpack"
 
     def read(self) -> tuple[Module, ...] | None:

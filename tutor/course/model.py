@@ -122,12 +122,14 @@ class Open(ItemBase, frozen=True, kw_only=True, tag_field="kind", tag="open"):
     answer: Markdown
     rubric: Annotated[tuple[RubricPoint, ...], Meta(min_length=2)]
     followups: tuple[str, ...] = ()
+    strong: str = ""  # what sets a strong answer apart
     weak: str = ""  # what a weak answer says
 
 
 class Exercise(ItemBase, frozen=True, kw_only=True, tag_field="kind", tag="exercise"):
     exercise: str  # the slug: exercises/<NN-module>/<slug>
     brief: Markdown  # why it is here, what to practise; the task itself is in the stub
+    after: str = ""  # once passed, at most 60 lines: what is asked next, what it costs, what would be faster
 
 
 Item = Lesson | Quiz | Bug | Match | Walkthrough | Predict | Open | Exercise

@@ -127,6 +127,9 @@ def wanted(modules: dict[Path, Module]) -> Iterator[Breach]:
 
 
 def _pages(file: Path, place: tuple[str | int, ...], item: Item) -> Iterator[Breach]:
+    if isinstance(item, Exercise) and len(lines := item.after.rstrip("\n").split("\n")) > LONGEST_PAGE:
+        message = f"`after` has {len(lines)} lines, at most {LONGEST_PAGE} are shown"
+        yield Breach(file, (*place, "after"), item.id, message, "shorten it", LONGEST_PAGE)
     if not isinstance(item, Lesson):
         return
     for number, page in enumerate(item.pages):
@@ -141,7 +144,7 @@ def _widths(file: Path, place: tuple[str | int, ...], item: Item) -> Iterator[Br
     for name in ("code", "stage"):
         if getattr(item, name, ""):
             texts.append(((name,), getattr(item, name), True))
-    for name in ("question", "story", "explain", "answer", "brief", "intro", "prompt"):
+    for name in ("question", "story", "explain", "answer", "brief", "after", "intro", "prompt"):
         if getattr(item, name, ""):
             texts.append(((name,), getattr(item, name), False))
     if isinstance(item, Lesson):
@@ -162,9 +165,10 @@ def _evidence(file: Path, path: tuple[str | int, ...], item: str, evidence: str)
     if not evidence.startswith("test:"):
         return
     name, _, function = evidence.removeprefix("test:").partition("::")
-    tests = catalog.course_root() / name
-    if not (catalog.course_root() / "tests").is_dir():
+    root = tests_root(file)
+    if root is None:
         return  # an installed course carries no tests
+    tests = root / name
     if not tests.is_file():
         yield Breach(
             file, path, item, f"evidence names a file that is not there: {name}", "write the test, or mend the path"
@@ -175,6 +179,12 @@ def _evidence(file: Path, path: tuple[str | int, ...], item: str, evidence: str)
         near = difflib.get_close_matches(function, functions, n=1)
         advice = f"did you mean {near[0]}?" if near else f"write it in {name}"
         yield Breach(file, path, item, f"evidence names a test that is not there: {function}", advice)
+
+
+def tests_root(file: Path) -> Path | None:
+    """The folder that a module file's `test:tests/…` starts from: its own course's, else the built-in one's."""
+    homes = (file.resolve().parent.parent, file.resolve().parent, catalog.course_root())
+    return next((home for home in homes if (home / "tests").is_dir()), None)
 
 
 @cache

@@ -69,6 +69,8 @@ def _parts(item: Item, width: int, answer: bool) -> Iterator[str]:
             yield wrapped(item.brief, width)
             yield f"Task ({item.exercise})"
             yield table(stub_doc(item.exercise), width)
+            if answer and item.after:
+                yield f"Once it passes\n{wrapped(item.after, width)}"
 
 
 def question_parts(item: Quiz | Predict, width: int) -> Iterator[str]:
@@ -115,6 +117,8 @@ def open_answer(item: Open, width: int) -> Iterator[str]:
     yield "Points\n" + "\n".join(
         bullet(f"{number}.", f"{point.text} ({point.points})", width) for number, point in enumerate(item.rubric, 1)
     )
+    if item.strong:
+        yield wrapped(f"A strong answer: {item.strong}", width)
     if item.weak:
         yield wrapped(f"A weak answer: {item.weak}", width)
     if item.followups:

@@ -25,7 +25,7 @@ from tutor.widgets.prose import CodeView, Prose, Reading
 from tutor.widgets.result import ResultView
 
 POLL_SECONDS = 0.3  # polling sees every way an editor saves, on network file systems too
-VIEWS = {"task": "F3 Task", "code": "F4 Code", "result": "F5 Result"}
+VIEWS = {"task": "F3 Task", "code": "F4 Code", "result": "F5 Result", "after": "F8 After"}
 
 
 class ExercisePane(ItemPane):
@@ -40,6 +40,7 @@ class ExercisePane(ItemPane):
         Binding("f3", "view('task')", "Task", show=False),
         Binding("f4", "view('code')", "Code", show=False),
         Binding("f5", "view('result')", "Result", show=False),
+        Binding("f8", "view('after')", "After", show=False),
     ]
 
     def __init__(self, item: Exercise, position: int = 0) -> None:
@@ -57,6 +58,8 @@ class ExercisePane(ItemPane):
                 yield Button(plain(label), id=f"show-{name}", compact=True)
             yield Static(plain(""), id="watch-state")
         with Container(id="exercise", classes="-task"):
+            with Reading(id="after"):  # takes the task's place on a wide screen
+                yield Prose(self.exercise.after)
             with Reading(id="task", classes="answer"):
                 yield Prose(self.exercise.brief)
                 yield Static(hanging_lines(self._task_text()), id="stub-doc")
@@ -68,6 +71,7 @@ class ExercisePane(ItemPane):
         if desk(self).workspace.writable:
             desk(self).workspace.restore_missing(self.slug)
         self._reload()
+        self._show_after(desk(self).progress.state(self.item.id).passed)
         self.set_interval(POLL_SECONDS, self._poll)
         if desk(self).progress.setting("watch") == "on":
             self.action_watch()
@@ -213,7 +217,13 @@ class ExercisePane(ItemPane):
 
     # grading
 
+    def _show_after(self, passed: bool) -> None:
+        """What is asked next would give the answer away before the exercise has passed."""
+        self.query_one("#show-after").display = passed and bool(self.exercise.after)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "view" and parameters == ("after",):
+            return bool(self.query_one("#show-after").display)
         if action == "cancel":
             return self.grading
         if action == "see":
@@ -232,7 +242,7 @@ class ExercisePane(ItemPane):
         self.refresh_bindings()
         if (
             self.screen.focused is not None
-            and self.screen.focused.id in ("task", "code")
+            and self.screen.focused.id in ("after", "task", "code")
             and self.screen.has_class("-narrow")
         ):
             self.action_view("result")
@@ -277,7 +287,11 @@ class ExercisePane(ItemPane):
         self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
         following = course.after(self.item.id)
         onward = f"  n goes on: {following.title}" if following else "  That was the last item of the course"
-        self.query_one(ResultView).show_verdict(verdict, source, f"{onward}. s shows the course's own solution.")
+        after = "\n  F8 says what an interviewer asks next, and what it costs." if self.exercise.after else ""
+        told = f"{onward}. s shows the course's own solution.{after}"
+        self.query_one(ResultView).show_verdict(verdict, source, told)
+        if good:
+            self._show_after(True)
         if verdict["status"] not in ("not_started", "infrastructure_error"):
             self.post_message(Answered(self.item, good, score, kept))
 

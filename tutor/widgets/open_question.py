@@ -63,6 +63,8 @@ class OpenPane(ItemPane):
 
     def _afterwards(self) -> Column:
         parts: list[Visual] = []
+        if self.question.strong:
+            parts += [plain("A strong answer", "bold"), inline(self.question.strong), plain("")]
         if self.question.weak:
             parts += [plain("A weak answer", "bold"), inline(self.question.weak), plain("")]
         if self.question.followups:
