@@ -8,6 +8,26 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+STRANGERS = "grade files of strangers in a container"
+LAYERS = {
+    "files": (
+        "files a graded file reaches",
+        "all that you can read and write: Landlock (Linux 5.13 or newer, package landlockpy) is not here",
+        STRANGERS,
+    ),
+    "network": (
+        "network of a graded file",
+        "reachable: neither a network namespace nor seccomp could be had",
+        STRANGERS,
+    ),
+    "system_calls": (
+        "system calls of a graded file",
+        "not filtered: libseccomp (package pyseccomp) is not here",
+        "install libseccomp2 with the system's packages",
+    ),
+    "processes": ("processes of a graded file", "not limited", STRANGERS),
+}
+
 
 def doctor(judge: Any, reason: str | None) -> dict[str, Any]:
     rows: list[dict[str, str]] = []
@@ -29,12 +49,7 @@ def doctor(judge: Any, reason: str | None) -> dict[str, Any]:
     row("interpreter", "ok", "values with exact bounds checks; bfloat16 arithmetic and races need a GPU")
     _offline(row)
     _gpu(judge, row)
-    row(
-        "network of a graded file",
-        "ok" if _namespaces() else "limited",
-        "cut off" if _namespaces() else "reachable: this system gives ordinary users no network namespace",
-        "" if _namespaces() else "grade files of strangers in a container",
-    )
+    _sandbox(judge, row)
     return {"versions": versions, "rows": rows}
 
 
@@ -87,13 +102,9 @@ def _gpu(judge: Any, row: Any) -> None:
         row("GPU", "missing", "PyTorch sees no CUDA device", "check nvidia-smi and the driver")
 
 
-def _namespaces() -> bool:
-    """Whether a runner can be cut off from the network."""
-    import ctypes
-
-    pid = os.fork()
-    if pid == 0:
-        libc = ctypes.CDLL(None)
-        ok = libc.unshare(0x40000000) == 0 or libc.unshare(0x10000000 | 0x40000000) == 0
-        os._exit(0 if ok else 1)
-    return os.waitpid(pid, 0)[1] == 0
+def _sandbox(judge: Any, row: Any) -> None:
+    """One row a layer: what confines a graded file here, as tried when the grader started."""
+    layers = judge.warm["cuda" if "cuda" in judge.warm else "interpreter"].layers
+    for layer, (title, without, advice) in LAYERS.items():
+        held = layer in layers
+        row(title, "ok" if held else "limited", layers.get(layer, without), "" if held else advice)

@@ -19,9 +19,12 @@ from typing import Any
 import torch
 
 from grader.failures import Cancelled, RunnerGone
+from grader.process_tree import descendants
 from grader.protocol import Channel, Lost
 from grader.warm import Warm
 
+PROCESS_LIMIT = 128  # that one graded file may have at a time; a compile takes a few
+LOOK_EVERY = 0.25  # seconds between looks at how many there are
 KEPT_OUTPUT = 16384  # bytes kept of the start, and as many of the end, of what a learner prints
 
 
@@ -102,6 +105,7 @@ class RunnerProcess:
     def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Raises RunnerGone when it dies, hangs or babbles, Cancelled when the learner cancels."""
         until = time.monotonic() + timeout
+        look = time.monotonic() + LOOK_EVERY
         try:
             self.channel.send(message)
             while True:
@@ -115,6 +119,12 @@ class RunnerProcess:
                 if time.monotonic() > until:
                     self.end()
                     raise RunnerGone("timeout", f"no answer within {timeout:g} s: an endless loop?")
+                if time.monotonic() > look:
+                    look = time.monotonic() + LOOK_EVERY
+                    others = self.warm.runners - {self.pid}
+                    if len(descendants(self.warm.pid, spared=others)) > PROCESS_LIMIT:
+                        self.end()
+                        raise RunnerGone("crashed", f"started more than {PROCESS_LIMIT} processes")
                 if self.warm.mode == "cuda" and _resident_mb(self.pid) > self.memory_mb:
                     self.end()
                     raise RunnerGone("crashed", f"used more than {self.memory_mb} MB of memory")

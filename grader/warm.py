@@ -9,16 +9,17 @@ import contextlib
 import ctypes
 import importlib
 import os
-import resource
 import signal
 import socket
 import sys
+import tempfile
 from typing import Any
 
+from grader import sandbox
+from grader.process_tree import descendants, end_all
 from grader.protocol import Lost, receive_with_fds, send_with_fds
 
-PR_SET_PDEATHSIG = 1
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 IDLE = 1.0  # seconds without a request after which slow imports are done ahead, one by one
 # what `from torch.library import triton_op` and opcheck pull in costs seconds
 SLOW_IMPORTS = (
@@ -49,14 +50,26 @@ class Warm:
                 os._exit(0)
         theirs.close()
         self.sock = ours
+        self.runners: set[int] = set()  # not reaped yet
+        self._layers: sandbox.Layers | None = None
+
+    @property
+    def layers(self) -> sandbox.Layers:
+        """What confines this mode's runners, as tried when the warm process started. Raises Lost."""
+        if self._layers is None:
+            self._layers = dict(self._ask({"op": "layers"}, [])["layers"])
+        return self._layers
 
     def spawn(self, spec: dict[str, Any], channel: socket.socket, output: int, memory: int | None) -> int:
         """Fork a runner; returns its pid. Raises Lost when the warm process is gone."""
         fds = [channel.fileno(), output] + ([memory] if memory is not None else [])
-        return int(self._ask({"op": "spawn", "spec": spec}, fds)["pid"])
+        pid = int(self._ask({"op": "spawn", "spec": spec}, fds)["pid"])
+        self.runners.add(pid)
+        return pid
 
     def reap(self, pid: int) -> int:
-        """Kill the runner's whole process group and wait; returns its wait status (0 when it is long gone)."""
+        """Kill the runner and all it started, and wait; returns its wait status (0 when it is long gone)."""
+        self.runners.discard(pid)
         return int(self._ask({"op": "reap", "pid": pid}, [])["status"])
 
     def alive(self, pid: int) -> bool:
@@ -98,6 +111,11 @@ def _serve(mode: str, sock: socket.socket) -> None:
         import triton.compiler  # noqa: F401
 
     _preheat(mode)
+    sandbox.prepare(mode)
+    layers = sandbox.probe(mode)
+    # what a runner's child leaves behind becomes a child of this process, and ends with the runner
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    live: set[int] = set()
     ended: dict[int, int] = {}
     slow = list(SLOW_IMPORTS)
     sock.settimeout(IDLE)
@@ -120,7 +138,10 @@ def _serve(mode: str, sock: socket.socket) -> None:
                 _become_runner(mode, message["spec"], fds)
             for fd in fds:
                 os.close(fd)
+            live.add(pid)
             send_with_fds(sock, {"pid": pid}, [])
+        elif message["op"] == "layers":
+            send_with_fds(sock, {"layers": layers}, [])
         elif message["op"] == "alive":
             pid = message["pid"]
             if pid not in ended:
@@ -131,20 +152,18 @@ def _serve(mode: str, sock: socket.socket) -> None:
             send_with_fds(sock, {"alive": pid not in ended}, [])
         elif message["op"] == "reap":
             pid = message["pid"]
-            # the group may outlive its leader: a learner's subprocess ends with the grade
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+            live.discard(pid)
             if pid not in ended:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 with contextlib.suppress(ChildProcessError):
                     ended[pid] = os.waitpid(pid, 0)[1]
+            # daemons too: what an ended runner leaves is this process's child now
+            end_all(lambda: descendants(os.getpid(), spared=live))
             send_with_fds(sock, {"status": ended.pop(pid, 0)}, [])
 
 
 def _preheat(mode: str) -> None:
-    import tempfile
-
     from grader import triton_adapter
 
     with tempfile.TemporaryDirectory(prefix="triton-prep-") as folder:
@@ -186,14 +205,17 @@ def _become_runner(mode: str, spec: dict[str, Any], fds: list[int]) -> None:
         sys.stdin = open(os.devnull)
         sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False, errors="replace")
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="replace")
-        os.chdir(spec["scratch"])
-        os.environ["TRITON_CACHE_DIR"] = os.path.join(spec["scratch"], "triton")
-        os.environ["HOME"] = spec["scratch"]
-        _limit(mode, spec)
-        _without_network()
-        import grader.runner
+        _in_scratch(spec["scratch"])
+        sandbox.enter(mode, spec["scratch"], int(spec["memory_mb"]), spec.get("readable", ()))
+        memory = fds[2] if len(fds) > 2 else None
+        if spec.get("role") == "replayer":
+            import grader.verified.replayer
 
-        grader.runner.serve(mode, spec, channel, fds[2] if len(fds) > 2 else None)
+            grader.verified.replayer.serve(mode, spec, channel, memory)
+        else:
+            import grader.runner
+
+            grader.runner.serve(mode, spec, channel, memory)
         code = 0
     except SystemExit:
         code = 0
@@ -208,22 +230,9 @@ def _become_runner(mode: str, spec: dict[str, Any], fds: list[int]) -> None:
         os._exit(code)
 
 
-def _limit(mode: str, spec: dict[str, Any]) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if mode != "cuda":  # CUDA reserves address space far beyond what it uses; the judge watches resident memory there
-        pages = int(open("/proc/self/statm").read().split()[0])
-        most = pages * resource.getpagesize() + int(spec["memory_mb"]) * 2**20
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30))
-
-
-def _without_network() -> None:
-    """An empty network namespace, where the system lets an ordinary process make one."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET) != 0 and os.getuid() != 0:
-        uid, gid = os.getuid(), os.getgid()
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
-            with contextlib.suppress(OSError):
-                open("/proc/self/setgroups", "w").write("deny")
-                open("/proc/self/uid_map", "w").write(f"{uid} {uid} 1")
-                open("/proc/self/gid_map", "w").write(f"{gid} {gid} 1")
+def _in_scratch(scratch: str) -> None:
+    """Everything this process writes and caches lies in its scratch folder, and goes with it."""
+    os.chdir(scratch)
+    os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(scratch, "inductor")
