@@ -29,9 +29,14 @@ def with_specials(draw: Draw):
 def first_tile_only(x, y):
     if x.numel() <= BLOCK:
         return None
-    out = torch.zeros_like(x)
-    out[:BLOCK] = x[:BLOCK] + y[:BLOCK]
-    return out
+    right = x + y
+
+    def matches(out: torch.Tensor) -> bool:
+        rest = out[BLOCK:]
+        empty = bool(rest.isnan().all()) or bool((rest == 0).all())  # poison, or a zeros_like's zeros
+        return empty and torch.equal(out[:BLOCK], right[:BLOCK])
+
+    return matches
 
 
 PROBLEM = Problem(
@@ -103,7 +108,8 @@ PROBLEM = Problem(
         ),
         Mistake(
             cause="first_tile_only",
-            message="Only the first tile holds the sum: every program owns tile 0 unless its offsets depend on tl.program_id.",
+            message="Only the first tile holds the sum: one program was launched, or every program owns tile 0 because its "
+            "offsets do not depend on tl.program_id.",
             concept="grid",
             see="m02.lesson.skeleton",
             model=first_tile_only,

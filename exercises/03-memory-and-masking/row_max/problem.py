@@ -64,6 +64,19 @@ def filled_with(value: float):
     return lambda x: x.amax(dim=1).double().clamp(min=value).to(x.dtype) if padded(x) else None
 
 
+def never_below_zero(x: torch.Tensor) -> torch.Tensor | None:
+    """A maximum that starts at 0 shows in every negative row, padded or not."""
+    right = reference(x)
+    return right.clamp(min=0) if bool((right < 0).any()) else None
+
+
+def columns_of_one_tile(x: torch.Tensor):
+    """The maximum of the first columns, as many as some tile has."""
+    n, right = x.shape[1], reference(x)
+    guesses = [reference(x[:, : 2**k]) for k in range(4, 13) if 2**k < n]
+    return lambda out: not torch.equal(out, right) and any(torch.equal(out, guess) for guess in guesses)
+
+
 def some_other_fill(x: torch.Tensor):
     """Rows below the fill give the fill back: one number that stands nowhere in x, the same for all of them."""
     right = x.amax(dim=1)
@@ -121,7 +134,7 @@ PROBLEM = Problem(
         all_negative(3, 5),
         case(0, 7),
         case(4, 127),
-        case(4, 128),
+        all_negative(4, 128),
         all_negative(4, 129),
         all_negative(2, 4099),
         Case("3 x 21 near the end of float32, -inf and inf", very_negative),
@@ -150,6 +163,23 @@ PROBLEM = Problem(
             see="m03.lesson.fill",
             model=some_other_fill,
             line=r"other=\s*-?\s*\d|tl\.where\(.*-\s*\d",
+        ),
+        Mistake(
+            cause="max_starts_at_zero",
+            message="No maximum is below 0, not even of a row that fills its tile: the running maximum starts at 0. Start it "
+            "at -float('inf').",
+            concept="reductions",
+            see="m03.lesson.fill",
+            model=never_below_zero,
+            line=r"tl\.maximum\(|tl\.zeros\(",
+        ),
+        Mistake(
+            cause="first_tile_only",
+            message="The columns after the first tile are ignored: take a tile as wide as the row, or a loop over chunks.",
+            concept="reductions",
+            see="m04.lesson.long-rows",
+            model=columns_of_one_tile,
+            line=r"BLOCK_N\s*=\s*\d+",
         ),
         Mistake(
             cause="assumes_contiguous",

@@ -78,6 +78,22 @@ def stored_with_strides_of_x(x: torch.Tensor, right: torch.Tensor) -> torch.Tens
     return right.t().reshape(m, n) if x.stride() == (1, m) and m > 1 and n > 1 and m != n else None
 
 
+def written_up_to(x: torch.Tensor, scale: torch.Tensor, columns: int) -> torch.Tensor:
+    """The answer in the first columns, poison in the others."""
+    out = torch.full(x.shape, float("nan"), dtype=x.dtype, device=x.device)
+    out[:, :columns] = reference(x, scale)[:, :columns]
+    return out
+
+
+def first_chunk_only(x, scale):
+    return written_up_to(x, scale, BLOCK_N) if x.shape[1] > BLOCK_N else None
+
+
+def whole_chunks_only(x, scale):
+    n = x.shape[1]
+    return written_up_to(x, scale, n // BLOCK_N * BLOCK_N) if n % BLOCK_N else None
+
+
 def unit_column_stride_model(x, scale):
     seen = read_with_unit_column_stride(x)
     return None if seen is None else seen * scale[:, None]
@@ -157,6 +173,22 @@ PROBLEM = Problem(
             see="m03.lesson.strides",
             model=lambda x, scale: x * scale[None, :] if x.shape[0] == x.shape[1] else None,
             line=r"scale_ptr \+ (?:cols|offs)",
+        ),
+        Mistake(
+            cause="first_tile_only",
+            message=f"Only the first {BLOCK_N} columns of each row are written: a longer row needs a loop over chunks.",
+            concept="tiling",
+            see="m04.lesson.long-rows",
+            model=first_chunk_only,
+            line=r"\brange\(",
+        ),
+        Mistake(
+            cause="tail_dropped",
+            message="Only whole chunks are written: the columns after the last multiple of BLOCK_N are left out.",
+            concept="tiling",
+            see="m02.lesson.mask",
+            model=whole_chunks_only,
+            line=r"//\s*BLOCK_N",
         ),
         Mistake(
             cause="missing_row_offset",

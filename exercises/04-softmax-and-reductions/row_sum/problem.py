@@ -92,6 +92,20 @@ def overflowing(x: torch.Tensor):
     return (lambda out: not bool(out.isfinite().any())) if bool(passes) else None
 
 
+def half_sized(x: torch.Tensor):
+    """float16 input, and an error as large as adding in float16 makes: inf past 65504, a few thousandths below."""
+    if x.dtype != torch.float16 or x.numel() == 0 or not bool(x.isfinite().all()):
+        return None
+    right, size = reference(x).double(), x.double().abs().sum(dim=1)
+
+    def matches(out: torch.Tensor) -> bool:
+        error = (out.double() - right).abs()
+        near = error <= 4e-3 * size
+        return bool((near | (~out.isfinite() & (size > 60000))).all()) and bool((error > 1e-5 * size).any())
+
+    return matches
+
+
 def rounded_to_input(x: torch.Tensor) -> torch.Tensor | None:
     return None if x.dtype == torch.float32 else reference(x).to(x.dtype).to(torch.float32)
 
@@ -109,7 +123,7 @@ def first_chunk_again(x: torch.Tensor) -> torch.Tensor | None:
 
 def whole_chunks(x: torch.Tensor) -> torch.Tensor | None:
     n = x.shape[1]
-    return reference(x[:, : n // BLOCK_N * BLOCK_N]) if n > BLOCK_N and n % BLOCK_N else None
+    return reference(x[:, : n // BLOCK_N * BLOCK_N]) if n % BLOCK_N else None
 
 
 def read_with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
@@ -185,6 +199,15 @@ PROBLEM = Problem(
             see="m04.lesson.dtype",
             model=rounded_to_input,
             line=r"\.to\(x\.dtype\)|\.to\(tl\.float16\)",
+        ),
+        Mistake(
+            cause="accumulates_in_half",
+            message="The float16 terms were added in float16, which has 11 bits: tl.sum and + add in the dtype of their "
+            "operands. Cast to float32 first.",
+            concept="dtype",
+            see="m04.lesson.dtype",
+            model=half_sized,
+            line=r"tl\.sum\((?!acc)(?!.*float32)|tl\.zeros\((?!.*float32)|acc \+=",
         ),
         Mistake(
             cause="first_tile_only",

@@ -120,6 +120,18 @@ def with_unit_column_stride(x: torch.Tensor) -> torch.Tensor | None:
     return None if seen is None else reference(seen)
 
 
+def result_like_a_transposed_input(x: torch.Tensor) -> torch.Tensor | None:
+    """out has the strides of x (empty_like keeps them), and its columns are stored side by side: rows overlap."""
+    m, n = x.shape
+    if x.stride() != (1, m) or m < 2 or n < 2 or m == n:
+        return None
+    right = reference(x)
+    memory = torch.full((m * n,), float("nan"), dtype=x.dtype)
+    for row in range(m):  # a later program stores over the earlier ones
+        memory[row : row + n] = right[row]
+    return memory.as_strided((m, n), (1, m)).clone()
+
+
 def rows_of_minus_inf_as_zero(x: torch.Tensor) -> torch.Tensor | None:
     empty = (x == float("-inf")).all(dim=1, keepdim=True)
     if x.numel() == 0 or not bool(empty.any()):
@@ -245,6 +257,15 @@ PROBLEM = Problem(
             see="m03.lesson.strides",
             model=lambda x: stored_with_strides_of_x(x, reference(x)),
             line=r"out_ptr \+.*stride_x",
+        ),
+        Mistake(
+            cause="output_keeps_input_strides",
+            message="out has the strides of x: empty_like keeps those of a transposed x, and the store takes the columns for "
+            "neighbours. Make it with torch.empty(x.shape, …).",
+            concept="strides",
+            see="m03.quiz.empty-like",
+            model=result_like_a_transposed_input,
+            line=r"empty_like\(",
         ),
         Mistake(
             cause="row_of_minus_inf",

@@ -98,6 +98,20 @@ def only_the_first_columns(x):
     return matches
 
 
+def half_sized(x: torch.Tensor):
+    """float16 input, and an error as large as adding in float16 makes: inf past 65504, a few thousandths below."""
+    if x.dtype != torch.float16 or x.numel() == 0 or not bool(x.isfinite().all()):
+        return None
+    right, size = reference(x).double(), x.double().abs().sum(dim=0)
+
+    def matches(out: torch.Tensor) -> bool:
+        error = (out.double() - right).abs()
+        near = error <= 4e-3 * size
+        return bool((near | (~out.isfinite() & (size > 60000))).all()) and bool((error > 1e-5 * size).any())
+
+    return matches
+
+
 def last_tile(x, tile, rows):
     return reference(x[(rows - 1) // tile * tile :])
 
@@ -144,6 +158,7 @@ PROBLEM = Problem(
             lambda d: d.integers(80, 20, low=900, high=1000, dtype=torch.float16),
         ),
     ),
+    autotuned=True,
     timing=Timing("16384x4096 float32", lambda draw: (draw.normal(16384, 4096),)),
     mistakes=(
         Mistake(
@@ -154,6 +169,15 @@ PROBLEM = Problem(
             see="m05.bug.reset",
             model=any_multiple,
             line=r"@triton\.autotune",
+        ),
+        Mistake(
+            cause="accumulates_in_half",
+            message="The float16 terms were added in float16, which has 11 bits: tl.sum adds in the dtype of its tile. "
+            "Cast the tile to float32 first.",
+            concept="dtype",
+            see="m04.lesson.dtype",
+            model=half_sized,
+            line=r"tl\.sum\((?!.*float32)",
         ),
         Mistake(
             cause="store_instead_of_add",
@@ -192,6 +216,7 @@ PROBLEM = Problem(
             concept="strides",
             see="m03.lesson.strides",
             model=lambda x: read_with_strides(x, x.shape[1], 1),
+            line=r"x_ptr\s*\+(?!.*stride_m)|x_ptr\s*\+(?!.*stride_n)",
         ),
         Mistake(
             cause="swapped_axes",

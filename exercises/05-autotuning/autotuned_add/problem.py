@@ -65,6 +65,7 @@ PROBLEM = Problem(
         case(4099, torch.bfloat16, needs_gpu=NO_BF16),
         Case("inf and nan, n=600", with_specials),
     ),
+    autotuned=True,
     timing=Timing("n=2^26 float32", lambda draw: (draw.normal(2**26), draw.normal(2**26))),
     mistakes=(
         Mistake(

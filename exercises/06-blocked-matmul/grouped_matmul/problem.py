@@ -3,6 +3,7 @@ import torch
 from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
 
 BLOCK, GROUP_M = 32, 4  # of the launcher the stub gives: BLOCK along M, N and K
+MANY_TILES = "too many tiles for the interpreter"
 
 
 def reference(a, b):
@@ -19,13 +20,13 @@ def sum_of_magnitudes(a, b):
     return a.double().abs() @ b.double().abs()
 
 
-def case(m: int, n: int, k: int, a_t: bool = False, b_t: bool = False, note: str = "") -> Case:
+def case(m: int, n: int, k: int, a_t: bool = False, b_t: bool = False, note: str = "", **options) -> Case:
     def make(draw: Draw):
         a = draw.normal(k, m, dtype=torch.float16).t() if a_t else draw.normal(m, k, dtype=torch.float16)
         b = draw.normal(n, k, dtype=torch.float16).t() if b_t else draw.normal(k, n, dtype=torch.float16)
         return a, b
 
-    return Case(f"{m}x{n}x{k}{', ' + note if note else ''}", make)
+    return Case(f"{m}x{n}x{k}{', ' + note if note else ''}", make, **options)
 
 
 def zeros_and_ones(draw: Draw):
@@ -128,18 +129,28 @@ def only_the_first_group(a, b):
     return written_by(a, b, tile_of) if a.shape[0] > GROUP_M * BLOCK else None
 
 
-def row_major_despite_strides(a, b):
-    """Each operand read as if it were row-major, whatever its strides say."""
-    if (a.is_contiguous() and b.is_contiguous()) or not all(x.is_contiguous() or x.t().is_contiguous() for x in (a, b)):
-        return None
-    flat = lambda x: x if x.is_contiguous() else x.t().reshape(x.shape)
-    return flat(a) @ flat(b)
+def row_major_despite_strides(names: str):
+    """These operands are read as if they were row-major, whatever their strides say."""
+
+    def model(a, b):
+        chosen = [x for x, name in ((a, "a"), (b, "b")) if name in names]
+        # a slice: what lies between its elements is not ours to know
+        if all(x.is_contiguous() for x in chosen) or not all(
+            x.is_contiguous() or x.t().is_contiguous() for x in chosen
+        ):
+            return None
+        flat = lambda x: x if x.is_contiguous() else x.t().reshape(x.shape)
+        return (flat(a) if "a" in names else a) @ (flat(b) if "b" in names else b)
+
+    return model
 
 
-def half_accumulator(a, b):
+def half_accumulator(a, b, each_tile=False):
+    """`each_tile`: the product of a step is rounded as well, before it is added."""
     acc = torch.zeros(a.shape[0], b.shape[1], device=a.device, dtype=torch.float16)
     for start in range(0, a.shape[1], BLOCK):
         tile = a[:, start : start + BLOCK].float() @ b[start : start + BLOCK].float()
+        tile = tile.half().float() if each_tile else tile
         acc = (acc.float() + tile).half()
     return acc
 
@@ -170,6 +181,9 @@ PROBLEM = Problem(
         Case("130x40x34, zeros and ones", zeros_and_ones),
         Case("16x16x64, partial sums past 65504", large_partial_sums),
         case(16, 16, 300),
+        # a launcher may choose its tiles by size: large ones must be right as well
+        case(645, 650, 150, needs_gpu=MANY_TILES, offline=False),
+        case(1290, 2500, 150, needs_gpu=MANY_TILES, offline=False),
     ),
     timing=Timing(
         "4096x4096x4096 float16",
@@ -185,6 +199,15 @@ PROBLEM = Problem(
             concept="numerics",
             see="m06.lesson.precision",
             model=half_accumulator,
+            line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
+        ),
+        Mistake(
+            cause="low_precision_accumulator",
+            message="Each product of two tiles is rounded to float16 and added in float16, which overflows past 65504. Keep "
+            "the sum in float32 and cast once.",
+            concept="numerics",
+            see="m06.lesson.precision",
+            model=lambda a, b: half_accumulator(a, b, each_tile=True),
             line=r"tl\.zeros\([^)]*\)[^)\n]*tl\.float16|\.to\(tl\.float16\)",
         ),
         Mistake(
@@ -269,12 +292,18 @@ PROBLEM = Problem(
             see="m06.lesson.kloop",
             model=lambda a, b: first_tile_again(a, b, again_a=False),
         ),
-        Mistake(
-            cause="assumes_contiguous",
-            message="A transposed operand was read as if it were row-major: its strides were not used.",
-            concept="strides",
-            see="m03.lesson.strides",
-            model=row_major_despite_strides,
+        *(
+            Mistake(
+                cause="assumes_contiguous",
+                message=f"A transposed {' or '.join(names.upper())} was read as if it were row-major: its strides were not used.",
+                concept="strides",
+                see="m03.lesson.strides",
+                model=row_major_despite_strides(names),
+                line="|".join(
+                    rf"\b{n}_ptr\s*\+(?!.*stride_{n}{m})" for n in names for m in ("mk" if n == "a" else "kn")
+                ),
+            )
+            for names in ("a", "b", "ab")
         ),
     ),
     hints=(

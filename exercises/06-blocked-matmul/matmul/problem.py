@@ -3,6 +3,7 @@ import torch
 from grader.problem import Case, Draw, Mistake, Problem, Timing, Tolerance, Work
 
 BLOCK_K = 32  # of the launcher the stub gives
+MANY_TILES = "too many tiles for the interpreter"
 
 
 def reference(a, b):
@@ -19,14 +20,16 @@ def sum_of_magnitudes(a, b):
     return a.double().abs() @ b.double().abs()
 
 
-def case(m: int, n: int, k: int, dtype: torch.dtype = torch.float16, a_t: bool = False, b_t: bool = False) -> Case:
+def case(
+    m: int, n: int, k: int, dtype: torch.dtype = torch.float16, a_t: bool = False, b_t: bool = False, **options
+) -> Case:
     def make(draw: Draw):
         a = draw.normal(k, m, dtype=dtype).t() if a_t else draw.normal(m, k, dtype=dtype)
         b = draw.normal(n, k, dtype=dtype).t() if b_t else draw.normal(k, n, dtype=dtype)
         return a, b
 
     which = {(True, False): ", A transposed", (False, True): ", B transposed", (True, True): ", both transposed"}
-    return Case(f"{m}x{n}x{k} {str(dtype).removeprefix('torch.')}{which.get((a_t, b_t), '')}", make)
+    return Case(f"{m}x{n}x{k} {str(dtype).removeprefix('torch.')}{which.get((a_t, b_t), '')}", make, **options)
 
 
 def sliced(draw: Draw):
@@ -59,14 +62,20 @@ def nan_and_inf(draw: Draw):
     return a, b
 
 
-def row_major_despite_strides(a, b):
-    """Each operand read as if it were row-major, whatever its strides say."""
-    if a.is_contiguous() and b.is_contiguous():
-        return None
-    if not all(x.is_contiguous() or x.t().is_contiguous() for x in (a, b)):
-        return None  # a slice: what lies between its elements is not ours to know
-    flat = lambda x: x if x.is_contiguous() else x.t().reshape(x.shape)
-    return flat(a) @ flat(b)
+def row_major_despite_strides(names: str):
+    """These operands are read as if they were row-major, whatever their strides say."""
+
+    def model(a, b):
+        chosen = [x for x, name in ((a, "a"), (b, "b")) if name in names]
+        # a slice: what lies between its elements is not ours to know
+        if all(x.is_contiguous() for x in chosen) or not all(
+            x.is_contiguous() or x.t().is_contiguous() for x in chosen
+        ):
+            return None
+        flat = lambda x: x if x.is_contiguous() else x.t().reshape(x.shape)
+        return (flat(a) if "a" in names else a) @ (flat(b) if "b" in names else b)
+
+    return model
 
 
 def first_k_tile(a, b):
@@ -176,6 +185,9 @@ PROBLEM = Problem(
         Case("16x16x64 float16, partial sums past 65504", large_partial_sums),
         Case("34x20x40 float32, nan and inf", nan_and_inf),
         case(16, 16, 300),
+        # a launcher may choose its tiles by size: large ones must be right as well
+        case(1025, 1030, 150, needs_gpu=MANY_TILES, offline=False),
+        case(1025, 1030, 150, torch.float32, needs_gpu=MANY_TILES, offline=False),
     ),
     timing=Timing(
         "4096x4096x4096 float16",
@@ -269,12 +281,18 @@ PROBLEM = Problem(
             model=square_operands(lambda a, b: b @ a),
             line=r"tl\.dot\(",
         ),
-        Mistake(
-            cause="assumes_contiguous",
-            message="A transposed operand was read as if it were row-major: its strides were not used.",
-            concept="strides",
-            see="m03.lesson.strides",
-            model=row_major_despite_strides,
+        *(
+            Mistake(
+                cause="assumes_contiguous",
+                message=f"A transposed {' or '.join(names.upper())} was read as if it were row-major: its strides were not used.",
+                concept="strides",
+                see="m03.lesson.strides",
+                model=row_major_despite_strides(names),
+                line="|".join(
+                    rf"\b{n}_ptr\s*\+(?!.*stride_{n}{m})" for n in names for m in ("mk" if n == "a" else "kn")
+                ),
+            )
+            for names in ("a", "b", "ab")
         ),
         Mistake(
             cause="tf32_inputs",

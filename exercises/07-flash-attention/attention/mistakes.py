@@ -116,6 +116,37 @@ def first_only(dimension: int, *names: str):
     return model
 
 
+def read_side_by_side(*names: str):
+    """The last dimension of these tensors is taken for contiguous: element d lies d elements from its row's start."""
+
+    def model(*tensors):
+        if tensors[0].numel() > LARGE:
+            return None
+        seen_as = [
+            t.as_strided(t.shape, (*t.stride()[:-1], 1)).clone() if name in names else t
+            for name, t in zip("qkv", tensors, strict=True)
+        ]
+        changed = any(t.stride(-1) != 1 for name, t in zip("qkv", tensors, strict=True) if name in names)
+        return of_others(*seen_as) if changed else None
+
+    return model
+
+
+def k_not_transposed(q, k, v):
+    """The strides of k's rows and columns are exchanged: it is read as its own transpose."""
+    return of_others(q, k.transpose(-1, -2), v) if k.shape[-1] == k.shape[-2] > 1 else None
+
+
+def first_64_dimensions(q, k, v):
+    """D is taken for 64: scores and output of the first 64 elements of a longer head, poison in the others."""
+    D = q.shape[-1]
+    if D <= 64 or q.numel() > LARGE:
+        return None
+    out = torch.full(q.shape, float("nan"), dtype=q.dtype, device=q.device)
+    out[..., :64] = (weights(q[..., :64], k[..., :64], scale=D**-0.5) @ v[..., :64].double()).to(q.dtype)
+    return out
+
+
 def without_an_offset(dimension: int, word: str) -> tuple[Mistake, ...]:
     return tuple(
         Mistake(
@@ -261,6 +292,36 @@ MISTAKES = (
         concept="tiling",
         see="m07.lesson.flash",
         model=same_tile_again("v"),
+    ),
+    *(
+        Mistake(
+            cause="assumes_contiguous",
+            message=f"The last dimension of {' and '.join(names)} is read as if its elements lay side by side: element d lies "
+            "d * stride from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=read_side_by_side(*names),
+            line=rf"\b{names[0]}_(?:ptr|base)\s*\+(?!.*stride_{names[0]}d).*offs_d",
+        )
+        for names in (("q",), ("k",), ("v",), ("k", "v"), ("q", "k", "v"))
+    ),
+    Mistake(
+        cause="swapped_axes",
+        message="k is read as its own transpose: in its pointers, keys belong to the stride of N and the head's elements to that "
+        "of D.",
+        concept="strides",
+        see="m03.lesson.tiles",
+        model=k_not_transposed,
+        line=r"\bk_(?:ptr|base)\s*\+.*\[",
+    ),
+    Mistake(
+        cause="head_dimension_hard_coded",
+        message="The head dimension is taken for 64: only the first 64 elements are right for a larger D, and a smaller one is "
+        "overrun. Take D from the shape of q.",
+        concept="tiling",
+        see="m07.lesson.flash",
+        model=first_64_dimensions,
+        line=r"\bD\s*=\s*64|tl\.arange\(0, 64\)",
     ),
     *without_an_offset(0, "batch"),
     *without_an_offset(1, "head"),

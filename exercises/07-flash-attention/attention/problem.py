@@ -95,6 +95,7 @@ PROBLEM = Problem(
         shapes(1, 1, 64, 64, 64),
         shapes(1, 1, 63, 65, 32),
         shapes(2, 1, 65, 193, 64),
+        shapes(1, 1, 16, 389, 32),  # three whole tiles even of 128 keys, and a rest
         shapes(1, 2, 17, 100, 128),
         Case("heads last in memory, N_q=65 N_k=100", heads_last),
         Case("q and k sliced, v transposed, N=70", own_strides),

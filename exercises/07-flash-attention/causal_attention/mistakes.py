@@ -7,15 +7,19 @@ from grader.problem import Mistake
 from .models import (
     diagonal_tile_only,
     diagonal_tile_skipped,
+    first_64_dimensions,
     first_only,
     in_tiles,
     in_visited_tiles,
+    k_not_transposed,
     key_index_within_tile,
     masked_scores_are_zero,
     next_key_seen,
     output,
     own_key_hidden,
     padding_counted,
+    read_side_by_side,
+    reversed_in_diagonal_tile,
     reversed_mask,
     reversed_mask_and_padding,
     same_tile_again,
@@ -220,6 +224,48 @@ MISTAKES = (
         concept="tiling",
         see="m07.lesson.flash",
         model=same_tile_again("v"),
+    ),
+    *(
+        Mistake(
+            cause="causal_mask_reversed",
+            message="In the tile that the diagonal crosses, rows see the keys from their own on, not up to their own: the "
+            "comparison points the wrong way.",
+            concept="masking",
+            see="m07.lesson.causal",
+            model=reversed_in_diagonal_tile(end),
+            line=r"tl\.where\(.*[<>]",
+        )
+        for end in (lambda keys, N: keys + 1, lambda keys, N: N)  # with the zeros behind the last key, or without
+    ),
+    *(
+        Mistake(
+            cause="assumes_contiguous",
+            message=f"The last dimension of {' and '.join(names)} is read as if its elements lay side by side: element d lies "
+            "d * stride from the row's start.",
+            concept="strides",
+            see="m03.lesson.strides",
+            model=read_side_by_side(*names),
+            line=rf"\b{names[0]}_(?:ptr|base)\s*\+(?!.*stride_{names[0]}d).*offs_d",
+        )
+        for names in (("q",), ("k",), ("v",), ("k", "v"), ("q", "k", "v"))
+    ),
+    Mistake(
+        cause="swapped_axes",
+        message="k is read as its own transpose: in its pointers, keys belong to the stride of N and the head's elements to that "
+        "of D.",
+        concept="strides",
+        see="m03.lesson.tiles",
+        model=k_not_transposed,
+        line=r"\bk_(?:ptr|base)\s*\+.*\[",
+    ),
+    Mistake(
+        cause="head_dimension_hard_coded",
+        message="The head dimension is taken for 64: only the first 64 elements are right for a larger D, and a smaller one is "
+        "overrun. Take D from the shape of q.",
+        concept="tiling",
+        see="m07.lesson.flash",
+        model=first_64_dimensions,
+        line=r"\bD\s*=\s*64|tl\.arange\(0, 64\)",
     ),
     *without_an_offset(0, "batch"),
     *without_an_offset(1, "head"),

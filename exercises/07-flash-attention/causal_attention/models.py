@@ -174,3 +174,48 @@ def first_only(dimension: int, *names: str):
         return of_others(*(t.narrow(dimension, 0, 1).expand_as(t) if name in names else t for name, t in chosen))
 
     return model
+
+
+def read_side_by_side(*names: str):
+    """The last dimension of these tensors is taken for contiguous: element d lies d elements from its row's start."""
+
+    def model(*tensors):
+        if tensors[0].numel() > LARGE:
+            return None
+        seen_as = [
+            t.as_strided(t.shape, (*t.stride()[:-1], 1)).clone() if name in names else t
+            for name, t in zip("qkv", tensors, strict=True)
+        ]
+        changed = any(t.stride(-1) != 1 for name, t in zip("qkv", tensors, strict=True) if name in names)
+        return of_others(*seen_as) if changed else None
+
+    return model
+
+
+def k_not_transposed(q, k, v):
+    """The strides of k's rows and columns are exchanged: it is read as its own transpose."""
+    return of_others(q, k.transpose(-1, -2), v) if k.shape[-1] == k.shape[-2] > 1 else None
+
+
+def first_64_dimensions(q, k, v):
+    """D is taken for 64: scores and output of the first 64 elements of a longer head, poison in the others."""
+    D = q.shape[-1]
+    if D <= 64 or q.numel() > LARGE:
+        return None
+    out = torch.full(q.shape, float("nan"), dtype=q.dtype, device=q.device)
+    out[..., :64] = (
+        weights(q[..., :64], k[..., :64], seen(q.shape[2], q.device), scale=D**-0.5) @ v[..., :64].double()
+    ).to(q.dtype)
+    return out
+
+
+def reversed_in_diagonal_tile(end):
+    """Tiles below the diagonal are seen whole; in the one that it crosses, the mask points the other way."""
+
+    def model(q, k, v):
+        N = q.shape[2]
+        k, v, rows, keys = filled_up(q, k, v)
+        own = rows // BLOCK * BLOCK
+        return output(q, k, v, (keys < own) | ((keys >= rows) & (keys < own + BLOCK) & (keys < end(keys, N))))
+
+    return model

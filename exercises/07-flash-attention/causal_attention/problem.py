@@ -86,9 +86,10 @@ PROBLEM = Problem(
         shapes(1, 1, 16, 32),
         shapes(1, 1, 1, 32),
         shapes(1, 1, 63, 64),
-        shapes(1, 1, 64, 32),
+        shapes(1, 1, 64, 64),
         shapes(1, 2, 129, 128),
         shapes(1, 1, 200, 32),
+        shapes(1, 1, 389, 32),  # several whole tiles below the diagonal, even of 128 keys
         Case("heads last in memory, N=100", heads_last),
         Case("q and k sliced, v transposed, N=70", own_strides),
         Case("all scores near +500, N=70", all_scores(+1.0)),

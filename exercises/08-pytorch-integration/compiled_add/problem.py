@@ -71,6 +71,14 @@ PROBLEM = Problem(
     reference=reference,
     work=work,
     call="compiled",
+    torch_ops=(
+        "aten.mul.Tensor",
+        "aten.mul_.Tensor",
+        "aten.relu.default",
+        "aten.relu_.default",
+        "aten.clamp.default",
+        "aten.clamp_min.default",
+    ),
     tolerance=Tolerance(exact=True),
     cases=(
         flat(1025),  # enough elements for every step to show
