@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.guards import GUARD_BYTE, poison_byte
+from grader.guards import GUARD_BYTE, fill_with_poison
 
 GUARD = 4096  # bytes on each side; a multiple of every alignment torch promises
 EMPTY = torch.ops.aten
@@ -36,7 +36,7 @@ class GuardedAllocations(TorchDispatchMode):
             return like
         nbytes = span * like.element_size()
         buffer = like.new_full((nbytes + 2 * GUARD,), GUARD_BYTE, dtype=torch.uint8)
-        buffer[GUARD : GUARD + nbytes].fill_(poison_byte(like.dtype))
+        fill_with_poison(buffer[GUARD : GUARD + nbytes], like.dtype)
         self.buffers.append((buffer, nbytes))
         return buffer[GUARD : GUARD + nbytes].view(like.dtype).as_strided(like.shape, like.stride())
 

@@ -8,11 +8,11 @@ import torch
 
 from grader.catalog import ExerciseFiles
 from grader.compare import Expected, compare
-from grader.diagnose import model_of
 from grader.expectation import Values, draw
 from grader.grade import Options, Submission
 from grader.guards import INTEGER_POISON
 from grader.judge import Judge
+from grader.mistake_models import model_of
 from grader.problem import Case, Problem
 
 Row = dict[str, Any]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
-from grader import offline
+from grader import checks, offline
+from grader.case_runner import error_outcome
 from grader.failures import Cancelled, Refused, RunnerGone
 from grader.grade import Grade
 from grader.problem import Case
+from grader.program_order import Passed, depends_on_order
 from grader.runner_process import RunnerProcess
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ def compile_offline(judge: Judge, grade: Grade) -> None:
     try:
         with judge.runner(grade, "offline", [grade.values(case) for _, case in cases.values()]) as runner:
             for _, case in cases.values():
-                outcome = judge.call(runner, grade.values(case), noop=True)
+                outcome = checks.call(runner, grade.values(case), noop=True)
                 if outcome.status in ("compile_error", "runtime_error"):
                     grade.verdict.refused = (case, outcome)
                     return
@@ -47,8 +50,13 @@ def compile_offline(judge: Judge, grade: Grade) -> None:
                     grade.verdict.notes.append(f"the offline compile for {target} did not end well: {outcome.message}")
                     return
             compiled_rows(grade, runner.process, target)
-    except (Refused, RunnerGone, Cancelled):
-        return  # the run of the values says what is wrong with the file
+    except Refused as refused:
+        # most files that cannot be imported are the run's to report; one that only the compiler refuses is not
+        if refused.reply.get("status") == "compile_error":
+            case = next(iter(cases.values()))[1]
+            grade.verdict.refused = (case, error_outcome(refused.reply))
+    except (RunnerGone, Cancelled):
+        return
 
 
 def compiled_rows(grade: Grade, process: RunnerProcess, target: str) -> None:
@@ -70,6 +78,7 @@ def bounds(judge: Judge, grade: Grade) -> None:
     cases = [case for case in grade.problem.cases if not case.needs_gpu]
     until = time.monotonic() + BOUNDS_SECONDS
     undefined = 0
+    passed: list[Passed] = []
     try:
         with judge.runner(grade, "interpreter", [grade.values(case) for case in cases]) as runner:
             runner.limit = BOUNDS_CALL_LIMIT
@@ -77,24 +86,27 @@ def bounds(judge: Judge, grade: Grade) -> None:
                 if time.monotonic() > until:
                     return
                 values = grade.values(case)
-                outcome = judge.call(runner, values)
+                outcome = checks.call(runner, values)
                 grade.verdict.add_traffic(outcome, values, grade.problem)
+                if outcome.status == "passed" and values.size:
+                    passed.append(Passed(case, values.size, replace(outcome, outputs=())))
                 if outcome.status == "out_of_bounds":
                     grade.verdict.out_of_bounds = (case, values, outcome)
                     return
                 if outcome.status in ("wrong_answer", "not_written"):
-                    again = judge.call(runner, values)  # the first call of a kernel may differ from later ones
-                    if again.status != "passed" and judge.call(runner, values, filler="zero").status == "passed":
+                    again = checks.call(runner, values)  # the first call of a kernel may differ from later ones
+                    if again.status != "passed" and checks.call(runner, values, filler="zero").status == "passed":
                         grade.verdict.filler_failure = (case, values, outcome)
                         return
                 elif outcome.status == "passed" and outcome.undefined and undefined < 2:
                     undefined += 1
-                    outcome = judge.other_filler(runner, values, outcome)
+                    outcome = checks.other_filler(runner, values, outcome)
                     if outcome.status != "passed":
                         grade.verdict.filler_failure = (case, values, outcome)
                         return
                 if outcome.status not in ("passed", "compile_error", "runtime_error"):
                     return  # the GPU's run fails here too, or earlier: what comes later is not the first failure
+            grade.verdict.unordered = depends_on_order(grade, runner, passed)
     except (Refused, RunnerGone, Cancelled):
         return
 

@@ -36,6 +36,9 @@ class Outcome:
     traffic: tuple[int, int] | None = None
     launches: int = 0
     undefined: int = 0  # masked-off lanes that a load without `other` left undefined
+    programs: int = 0  # of the largest launch, in the interpreter
+    conflicts: dict[str, Any] = field(default_factory=dict)  # of a trace of accesses: grader/races.py describes them
+    tuned: int = 0  # launches of autotuned kernels
     seconds: float | None = None  # of the call, in the runner
     whole: str = ""  # a compiler's whole text
 
@@ -46,15 +49,17 @@ class Buffers:
 
     device: str
     drawn: InitVar[Sequence[Values]]  # what will lie in it, one after another
+    least: InitVar[int] = 0  # bytes, if that is more
     guard: int = field(init=False)
     size: int = field(init=False)
     shared: SharedMemory | None = None
     arena: torch.Tensor = field(init=False)
     pool: Any = None
 
-    def __post_init__(self, drawn: Sequence[Values]) -> None:
+    def __post_init__(self, drawn: Sequence[Values], least: int) -> None:
         self.guard = CPU_GUARD if self.device == "cpu" else CUDA_GUARD
         self.size = max((layout_of(values, self.guard)[0].size for values in drawn), default=self.guard)
+        self.size = max(self.size, least)
         if self.device == "cpu":
             self.shared = SharedMemory(self.size)
             self.arena = self.shared.tensor
@@ -102,10 +107,28 @@ class CaseRunner:
     def __init__(self, problem: Problem, process: RunnerProcess, buffers: Buffers, limit: float) -> None:
         self.problem, self.process, self.buffers, self.limit = problem, process, buffers, limit
 
-    def run(self, values: Values, *, filler: str = "poison", noop: bool = False, trace: bool = False) -> Outcome:
-        """One call, judged. Raises RunnerGone; an answer that makes no sense counts as a crash."""
+    def run(
+        self,
+        values: Values,
+        *,
+        filler: str = "poison",
+        noop: bool = False,
+        trace: str | None = None,
+        order: str = "forward",
+        configuration: tuple[int, int] | None = None,
+        elsewhere: str | None = None,
+        gradients_of: tuple[str, ...] = (),
+        backwards: int = 1,
+    ) -> Outcome:
+        """One call, judged. Raises RunnerGone; an answer that makes no sense counts as a crash.
+
+        Only in the interpreter: `trace` records "stores" or "accesses"; `order` of the programs: "forward", "reversed"
+        or "shuffled". `configuration`: which autotuned kernel must run with which of its configurations. Only on CUDA:
+        `elsewhere` makes another "stream" or "device" the current one. Of a gradient: only the inputs `gradients_of`
+        require one (none named: all that may), and the backward runs `backwards` times.
+        """
         arena = self.buffers.arena
-        layout, arguments, outputs = self._write_inputs(values)
+        layout, arguments, outputs = self.write_inputs(values)
         for region in outputs:
             guards.poison(arena, region)
         before = [None if r is None else arena[r.offset : r.offset + r.nbytes].clone() for r in arguments]
@@ -116,17 +139,22 @@ class CaseRunner:
         reply = self.process.ask(
             {
                 "op": "call",
-                "args": _described(values, arguments),
+                "args": arguments_of(values, arguments),
                 "outputs": [r.described() for r in returned],
                 "filler": filler,
                 "noop": noop,
                 "trace": trace,
+                "order": order,
+                "configuration": configuration,
+                "elsewhere": elsewhere,
+                "gradients_of": gradients_of,
+                "backwards": backwards,
             },
             self.limit,
         )
         try:  # the answer comes from a process that runs the learner's code: it may be anything
             if reply.get("event") == "error":
-                return _error(reply)
+                return error_outcome(reply)
             known = _known(reply)
             malformed = self._wrong_form(reply, returned, known)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -152,8 +180,8 @@ class CaseRunner:
 
         Raises RunnerGone.
         """
-        arguments = self._write_inputs(values)[1]
-        reply = self.process.ask({"op": "opcheck", "args": _described(values, arguments)[:-1]}, OPCHECK_LIMIT)
+        arguments = self.write_inputs(values)[1]
+        reply = self.process.ask({"op": "opcheck", "args": arguments_of(values, arguments)[:-1]}, OPCHECK_LIMIT)
         results = reply.get("results")
         return results if isinstance(results, dict) else {"opcheck": "the process answered nonsense"}
 
@@ -163,9 +191,13 @@ class CaseRunner:
         program = reply.get("program")
         return tuple(int(i) for i in program) if isinstance(program, list) else None
 
-    def _write_inputs(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
+    def places(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
+        """Where each tensor argument lies, and what the call may write beside them."""
+        return layout_of(values, self.buffers.guard)
+
+    def write_inputs(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
         """Guard bytes everywhere, then each tensor argument in its place."""
-        layout, arguments, outputs = layout_of(values, self.buffers.guard)
+        layout, arguments, outputs = self.places(values)
         guards.fill(self.buffers.arena[: layout.size])
         for value, region in zip(values.args, arguments, strict=True):
             if region is not None:
@@ -259,7 +291,7 @@ class CaseRunner:
         return Outcome("passed", None, worst, 0, out, **known)
 
 
-def _described(values: Values, arguments: list[guards.Region | None]) -> list[dict[str, Any]]:
+def arguments_of(values: Values, arguments: list[guards.Region | None]) -> list[dict[str, Any]]:
     """The arguments as the runner is told of them: places of tensors, values of everything else."""
     return [
         {"value": v} if r is None else {"tensor": r.described()} for v, r in zip(values.args, arguments, strict=True)
@@ -308,11 +340,15 @@ def _known(reply: dict[str, Any]) -> dict[str, Any]:
         "traffic": (int(traffic[0]), int(traffic[1])) if traffic else None,
         "launches": int(reply.get("launches", 0)),
         "undefined": int(reply.get("undefined", 0)),
+        "programs": int(reply.get("programs", 0)),
+        "conflicts": dict(reply.get("conflicts") or {}),
+        "tuned": int(reply.get("tuned", 0)),
         "seconds": float(reply.get("seconds", 0.0)),
     }
 
 
-def _error(reply: dict[str, Any]) -> Outcome:
+def error_outcome(reply: dict[str, Any]) -> Outcome:
+    """What a runner's error message says. Raises TypeError or ValueError where it makes no sense."""
     program = reply.get("program")
     return Outcome(
         str(reply.get("status", "runtime_error")),

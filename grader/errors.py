@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from grader import reasons
 
 LONGEST = 1500  # characters of one message
 
@@ -57,6 +60,9 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
         reason = compiled[1]
     elif stage == "call" and _from_language(chain[-1]):
         status, cause = "compile_error", "compiler_rejects"
+    known = reasons.named(
+        f"{type(reason).__name__}: {_text(reason)}", any("/triton/" in name for name in _files(reason))
+    )
     if type(reason).__name__ == "OutOfResources":
         status, cause = "runtime_error", "out_of_resources"
     elif isinstance(error, NoGradient):
@@ -67,21 +73,40 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
         or type(reason).__name__ == "OutOfMemoryError"
     ):
         cause = "out_of_memory"
+    if known is not None and cause in (None, "compiler_rejects"):
+        cause = known.cause
+        if cause == "kernel_without_source":
+            status = "compile_error"  # also at import: it is the compiler that cannot read the kernel
+        message = f"{known.short or _text(reason)}. Try: {known.advice}."
+    else:
+        message = f"{type(reason).__name__}: {_text(reason)}"
     folder = f"{path.parent}/"
-    text = "".join(traceback.format_exception(error)).replace(folder, "")
-    message = f"{type(reason).__name__}: {_text(reason)}".replace(folder, "")
-    return {**plain(status, message, cause, line), "whole": text[-8000:]}
+    whole = "".join(traceback.format_exception(error)).replace(folder, "")
+    return {**plain(status, message.replace(folder, ""), cause, line), "whole": whole[-8000:]}
+
+
+# the compiler wraps what it caught in its own text: NameError('…')
+WRAPPED = re.compile(r"""^\w+\((?P<quote>['"])(?P<text>.*)(?P=quote)\)$""", re.DOTALL)
 
 
 def _text(error: BaseException) -> str:
+    text = _unwrapped(error).rstrip(".")
+    if text:
+        return text
+    # a bare assert: the check itself is all there is to say
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"a check of the compiler's failed: {frames[-1].line}" if frames and frames[-1].line else ""
+
+
+def _unwrapped(error: BaseException) -> str:
     text = str(error).strip()
     # a CompilationError's text ends with the reason, after the source excerpt
     lines = [line for line in text.splitlines() if line.strip()]
     if type(error).__name__ in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
         marker = next((i for i, line in enumerate(lines) if set(line.strip()) == {"^"}), None)
-        if marker is not None and lines[marker + 1 :]:
-            return " ".join(lines[marker + 1 :])
-        return lines[-1] if lines else ""
+        reason = " ".join(lines[marker + 1 :]) if marker is not None else lines[-1] if lines else ""
+        wrapped = WRAPPED.match(reason)
+        return wrapped["text"] if wrapped else reason
     return "\n".join(lines[:6])
 
 
@@ -103,13 +128,17 @@ def _line_in(tb: TracebackType | None, path: Path) -> int | None:
     return found
 
 
-def _innermost_file(error: BaseException) -> str:
-    tb = error.__traceback__
-    name = ""
+def _files(error: BaseException) -> list[str]:
+    """The files of a traceback, outermost first."""
+    tb, names = error.__traceback__, []
     while tb is not None:
-        name = tb.tb_frame.f_code.co_filename
+        names.append(tb.tb_frame.f_code.co_filename.replace("\\", "/"))
         tb = tb.tb_next
-    return name.replace("\\", "/")
+    return names
+
+
+def _innermost_file(error: BaseException) -> str:
+    return (_files(error) or [""])[-1]
 
 
 def _from_language(error: BaseException) -> bool:
@@ -121,7 +150,8 @@ def _compile_error(chain: list[BaseException], module: Any) -> tuple[int | None,
     """Line of the learner's file and the reason, if the compiler refused."""
     front = [link for link in chain if type(link).__module__ == "triton.compiler.errors" and hasattr(link, "node")]
     if front:
-        line = next((n for link in front if (n := _source_line(link, module))), None)
+        # the innermost of the learner's own functions: a kernel may call another
+        line = next((n for link in reversed(front) if (n := _source_line(link, module))), None)
         return line, chain[-1]
     passes = [
         link for link in chain if "/triton/compiler/" in _innermost_file(link) or "/backends/" in _innermost_file(link)

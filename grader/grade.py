@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from grader.catalog import ExerciseFiles
-from grader.expectation import Values, draw
+from grader.drawings import Drawings
+from grader.expectation import Values
 from grader.problem import Case, Problem
 from grader.verdict import Verdict
 
@@ -42,6 +43,7 @@ class Options:
     seed: int = 0
     keep_going: bool = False
     call_limit: float | None = None  # seconds; None: the backend's
+    verified: bool = False  # replay what the learner's file launches, outside its process
 
 
 @dataclass
@@ -55,16 +57,11 @@ class Grade:
     emit: Emit
     cancelled: Callable[[], bool]
     verdict: Verdict
-    drawn: dict[tuple[str, int], Values] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    drawings: Drawings
     over: threading.Event = field(default_factory=threading.Event)  # nothing beside the values can matter any more
 
     def values(self, case: Case, drawing: int = 0) -> Values:
-        with self.lock:
-            key = (case.name, drawing)
-            if key not in self.drawn:
-                self.drawn[key] = draw(self.problem, case, self.options.seed, drawing)
-            return self.drawn[key]
+        return self.drawings.values(self.problem, case, self.options.seed, drawing)
 
 
 def load_problem(files: ExerciseFiles) -> Problem:

@@ -1,7 +1,8 @@
 """The judge's memory: every tensor of a case inside guard bands, outputs filled with poison.
 
-Guard and poison bytes are 0xFF: NaN in every float dtype, -1 in every integer dtype. Integer outputs are poisoned with
-0xA5 instead, because -1 is a likely answer.
+Guard bytes are 0xFF: NaN in every float dtype, -1 in every integer dtype. Outputs hold another NaN, so that what was
+never written and what was read beside a tensor can be told apart; integer outputs hold 0xA5, because -1 is a likely
+answer.
 """
 
 from __future__ import annotations
@@ -13,11 +14,28 @@ import torch
 
 GUARD_BYTE = 0xFF
 INTEGER_POISON = 0xA5
+# one NaN, cut to each width: a narrower copy of what was never written is poison too, where a cast keeps the bits
+FLOAT_POISON = {
+    torch.float64: (torch.int64, 0xFFFC_B4B4_A000_0001),
+    torch.float32: (torch.int32, 0xFFE5_A5A5),
+    torch.float16: (torch.int16, 0xFF2D),
+    torch.bfloat16: (torch.int16, 0xFFE5),
+}
 ALIGN = 256  # as torch's allocators align
 
 
-def poison_byte(dtype: torch.dtype) -> int:
-    return GUARD_BYTE if dtype.is_floating_point else INTEGER_POISON
+def poison_of(dtype: torch.dtype) -> tuple[torch.dtype, int]:
+    """The integer dtype as which memory of `dtype` is filled, and the number it is filled with."""
+    if dtype not in FLOAT_POISON:  # 8-bit floats know hardly another NaN
+        return torch.uint8, GUARD_BYTE if dtype.is_floating_point or dtype.is_complex else INTEGER_POISON
+    raw, bits = FLOAT_POISON[dtype]
+    return raw, bits - (1 << 8 * raw.itemsize)  # the sign bit is set
+
+
+def fill_with_poison(memory: torch.Tensor, dtype: torch.dtype) -> None:
+    """Fill bytes (uint8) that will hold elements of `dtype`."""
+    raw, value = poison_of(dtype)
+    memory.view(raw).fill_(value)
 
 
 @dataclass(frozen=True)
@@ -80,13 +98,16 @@ def fill(arena: torch.Tensor) -> None:
 
 
 def poison(arena: torch.Tensor, region: Region) -> None:
-    arena[region.offset : region.offset + region.nbytes].fill_(poison_byte(region.dtype))
+    fill_with_poison(arena[region.offset : region.offset + region.nbytes], region.dtype)
 
 
 def poisoned(tensor: torch.Tensor) -> torch.Tensor:
     """Which elements still hold the poison, bit for bit."""
-    raw = tensor.contiguous().view(torch.uint8).reshape(*tensor.shape, tensor.element_size())
-    return (raw == poison_byte(tensor.dtype)).all(dim=-1)
+    raw, value = poison_of(tensor.dtype)
+    if raw != torch.uint8:
+        return tensor.contiguous().view(raw) == value
+    bytes_ = tensor.contiguous().view(torch.uint8).reshape(*tensor.shape, tensor.element_size())
+    return (bytes_ == value).all(dim=-1)
 
 
 def breached(arena: torch.Tensor, layout: Layout) -> Region | None:

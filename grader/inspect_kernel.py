@@ -22,7 +22,7 @@ def inspect_kernel(judge: Judge, submission: Submission, options: Options, stage
         stage = "amdgcn"
     problem = judge.problem(submission.exercise)
     verdict = Verdict(problem.slug, problem.title, submission.file, "", options.seed, "offline", "", {})
-    grade = Grade(submission, problem, options, "offline", lambda event: None, lambda: False, verdict)
+    grade = Grade(submission, problem, options, "offline", lambda event: None, lambda: False, verdict, judge.drawings)
     case = max((c for c in problem.cases if c.offline), key=lambda c: grade.values(c).size)
     values = grade.values(case)
     try:

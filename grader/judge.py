@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from grader import diagnose, stub_check
+from grader import checks, configurations, diagnose, evidence, gradients, state, stub_check
 from grader.beside import bounds, compile_offline, compiled_rows, device_target
 from grader.case_runner import Buffers, CaseRunner, Outcome
 from grader.catalog import ExerciseFiles
-from grader.compare import compare
+from grader.drawings import Drawings
 from grader.expectation import Values
 from grader.failures import Refused, RunnerGone, Unavailable
 from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Emit, Grade, Options, Submission, load_problem, versions
+from grader.kernels_alone import check as kernels_alone
 from grader.problem import Case, Problem
+from grader.program_order import Passed, depends_on_order
 from grader.protocol import Lost
 from grader.runner_process import RunnerProcess
 from grader.verdict import Verdict, case_row
@@ -32,9 +32,10 @@ class Judge:
         """`warm` maps interpreter, offline and, where there is a GPU, cuda to warm processes."""
         self.warm, self.device_name = warm, device_name
         self.problems: dict[str, tuple[float, Problem]] = {}
+        self.drawings = Drawings()
 
     def problem(self, files: ExerciseFiles) -> Problem:
-        changed = files.problem.stat().st_mtime
+        changed = max(file.stat().st_mtime for file in files.problem.parent.glob("*.py"))
         known = self.problems.get(files.slug)
         if known is None or known[0] != changed:
             known = (changed, load_problem(files))
@@ -47,6 +48,8 @@ class Judge:
         """The verdict (a dict as in the documented schema). Raises Cancelled."""
         problem = self.problem(submission.exercise)
         backend = self._backend(options.backend)
+        if options.verified and backend != "cuda":
+            raise Unavailable("--verified needs a GPU: it replays what a kernel's compiled launches do")
         verdict = Verdict(
             exercise=problem.slug,
             title=problem.title,
@@ -57,7 +60,7 @@ class Judge:
             device=self.device_name if backend == "cuda" else "CPU interpreter",
             versions=versions(),
         )
-        grade = Grade(submission, problem, options, backend, emit, cancelled, verdict)
+        grade = Grade(submission, problem, options, backend, emit, cancelled, verdict, self.drawings)
         if stub_check.untouched(submission.source, submission.exercise.stub.read_bytes()):
             verdict.status = "not_started"
             verdict.notes.append("the stub is as it was given: write the kernel, then grade again")
@@ -82,6 +85,7 @@ class Judge:
 
     def _judge(self, grade: Grade) -> None:
         """Values on the backend; beside them, in parallel, what the other warm processes can tell."""
+        grade.verdict.sandbox = dict(self.warm[grade.backend].layers)
         with ThreadPoolExecutor(1) as beside:
             if grade.backend == "interpreter":
                 other = beside.submit(compile_offline, self, grade)
@@ -94,15 +98,24 @@ class Judge:
                 raise
             if grade.verdict.status in ("timeout", "crashed", "import_error"):
                 grade.over.set()
+            if grade.verdict.status == "passed" and not grade.options.verified:
+                kernels_alone.check(self, grade)
             _stage(grade, "offline compile" if grade.backend == "interpreter" else "bounds", other)
         verdict = grade.verdict
         if verdict.status == "passed" and grade.backend == "cuda" and not verdict.compile:
             compile_offline(self, grade)  # torch.compile launches by itself: what it launched was not seen
+        if grade.options.verified:
+            from grader.verified.verify import verify
+
+            verify(self, grade)
+            if verdict.status == "passed" and not verdict.verified:
+                kernels_alone.check(self, grade)
         if verdict.status == "passed" and grade.backend == "cuda":
             if grade.options.time is not False and grade.problem.timing is not None:
-                from grader.measure import measure
+                from grader import measure
+                from grader.verified import measured
 
-                measure(self, grade)
+                (measured if verdict.verified else measure).measure(self, grade)
         if grade.options.sanitize:
             if grade.backend != "cuda":
                 raise Unavailable("--sanitize needs a GPU: on the interpreter every access is checked exactly anyway")
@@ -209,7 +222,8 @@ class Judge:
         limit = grade.options.call_limit or CALL_LIMIT[mode]
         runner = CaseRunner(problem, process, buffers, limit)
         again = undefined = 0
-        last_passed: tuple[Case, Values] | None = None
+        passed: list[Passed] = []
+        before: Case | None = None
         failed = False
         for number, case in enumerate(problem.cases):
             if failed and not grade.options.keep_going:
@@ -219,22 +233,24 @@ class Judge:
                 verdict.notes.append(f"case {case.name!r} needs a GPU: {case.needs_gpu}")
             else:
                 values = grade.values(case)
-                outcome = self.call(runner, values)
+                outcome = checks.call(runner, values)
                 repeat = mode == "cuda" or (again < 2 and values.size > 0)
                 if outcome.status == "passed" and repeat:
                     again += 1
-                    outcome, values = self._once_more(runner, grade, case, values, outcome)
+                    outcome, values = checks.once_more(self, grade, runner, case, values, outcome)
                 if outcome.status == "passed" and outcome.undefined and undefined < 2:
                     undefined += 1
-                    outcome = self.other_filler(runner, values, outcome)
+                    outcome = checks.other_filler(runner, values, outcome)
                 verdict.add_traffic(outcome, values, problem)
                 if outcome.status == "passed":
-                    if values.size > 0 and (last_passed is None or values.size >= last_passed[1].size):
-                        last_passed = (case, values)
+                    if values.size > 0:
+                        passed.append(Passed(case, values.size, replace(outcome, outputs=())))
                 elif not failed:
                     failed = True
-                    outcome = self._with_owner(runner, values, outcome)
+                    outcome = checks.with_owner(runner, values, outcome)
+                    outcome = state.blamed_on_earlier_calls(self, grade, before, values, outcome)
                     verdict.first_failure(case, values, outcome)
+                before = case
                 row = case_row(case, outcome)
                 if outcome.status in ("crashed", "timeout"):
                     verdict.cases.append(row)
@@ -243,130 +259,44 @@ class Judge:
             verdict.cases.append(row)
             grade.emit({"event": "case", "index": number, "total": len(problem.cases), "case": row})
         if failed:
-            verdict.undefined_filler = mode == "interpreter" and self._filler_matters(runner, grade)
+            verdict.undefined_filler = mode == "interpreter" and checks.filler_matters(runner, grade)
+            evidence.gather(grade, runner)
             return
-        if last_passed is None:
+        if not passed:
             verdict.fail("runtime_error", "no case could be run", None)
             return
         verdict.status = "passed"
-        self._must_matter(grade, runner, last_passed)
+        largest = max(passed, key=lambda p: p.size)
+        checks.must_matter(grade, runner, (largest.case, grade.values(largest.case)))
         if problem.call == "operator":
-            self._opcheck(grade, runner, last_passed[1])
+            checks.opcheck(grade, runner, grade.values(largest.case))
+        if verdict.status == "passed":
+            self._look_again(grade, runner, passed)
 
-    def call(self, runner: CaseRunner, values: Values, **how: Any) -> Outcome:
-        try:
-            return runner.run(values, **how)
-        except RunnerGone as gone:
-            return Outcome(gone.status, str(gone), cause=gone.status)
-
-    def _with_owner(self, runner: CaseRunner, values: Values, outcome: Outcome) -> Outcome:
-        """In the interpreter, which program stored the first wrong element."""
-        bad = outcome.comparison.first_bad_index if outcome.comparison else None
-        returned = len(values.expected) - len(runner.problem.mutates)
-        if outcome.status != "wrong_answer" or bad is None or outcome.output >= returned:
-            return outcome
-        if runner.process.warm.mode != "interpreter" or outcome.cause is not None:
-            return outcome
-        try:
-            again = runner.run(values, trace=True)
-            if again.status == "wrong_answer" and again.output == outcome.output:
-                return replace(outcome, program_id=runner.owner(outcome.output, bad))
-        except RunnerGone:
-            pass
-        return outcome
-
-    def _once_more(
-        self, runner: CaseRunner, grade: Grade, case: Case, values: Values, first: Outcome
-    ) -> tuple[Outcome, Values]:
-        """On a GPU the same bits from the same values; on either backend, right on new values in the same buffers.
-
-        Returns the outcome that counts, and the values it belongs to.
-        """
-        if grade.backend == "cuda":
-            second = self.call(runner, values)
-            if second.status != "passed":
-                message = f"right at first, then wrong on the same input: {second.message}"
-                return replace(second, message=message, cause="wrong_on_second_call"), values
-            pairs = zip(first.outputs, second.outputs, strict=True)
-            if not all(_same_bits(a, b) for a, b in pairs):
-                message = "two runs on the same input differ: programs race, or float atomics add in another order"
-                return replace(second, status="nondeterministic", cause="differs_between_runs", message=message), values
-        new = grade.values(case, 1)
-        fresh = self.call(runner, new)
-        if fresh.status == "passed":
-            return first, values
-        if self._alone(grade, new) == "passed":  # right in a process that has not called it before: state is at fault
-            message = f"right at first, then wrong on new values in the same buffers: {fresh.message}"
-            return replace(fresh, message=message, cause="wrong_on_second_call"), new
-        return fresh, new
-
-    def _alone(self, grade: Grade, values: Values) -> str:
-        """The status of one call in a runner of its own."""
-        try:
-            with self.runner(grade, grade.backend, [values]) as runner:
-                return self.call(runner, values).status
-        except (Refused, RunnerGone):
-            return "crashed"
-
-    def other_filler(self, runner: CaseRunner, values: Values, first: Outcome) -> Outcome:
-        """NaN in a masked-off lane may go unseen, as tl.max ignores it: try another undefined value."""
-        second = self.call(runner, values, filler="huge")
-        return replace(second, cause="load_without_other") if second.status == "wrong_answer" else first
-
-    def _filler_matters(self, runner: CaseRunner, grade: Grade) -> bool:
-        failure = grade.verdict.failure
-        if failure is not None and failure.outcome.cause == "load_without_other":
-            return True
-        if failure is None or failure.outcome.status not in ("wrong_answer", "not_written") or runner.process.ended:
-            return False
-        # both now: the failing call may have been the first, and the first may differ (autotuning, a cache)
-        poisoned = self.call(runner, failure.values)
-        zeros = self.call(runner, failure.values, filler="zero")
-        if poisoned.status != "passed" and zeros.status == "passed":
-            return True
-        pairs = zip(zeros.outputs, poisoned.outputs, strict=False)
-        return any(not _same_bits(a, b) for a, b in pairs)
-
-    def _must_matter(self, grade: Grade, runner: CaseRunner, passed: tuple[Case, Values]) -> None:
-        """Run again with the learner's kernels replaced by no-ops: the answer must be gone."""
-        values = passed[1]
-        outcome = self.call(runner, values, noop=True)
-        right = [
-            position
-            for position, (out, expected) in enumerate(zip(outcome.outputs, values.expected, strict=False))
-            if out.numel() and position not in grade.problem.by_torch and compare(out, expected).right
-        ]
-        if right:
-            what = "the answer" if len(values.expected) == 1 else f"output {right[0]}"
-            grade.verdict.fail(
-                "not_triton",
-                f"{what} is right without the kernels: something else computes it (PyTorch, or a copy of an input)",
-                "kernel_does_not_matter",
-            )
-
-    def _opcheck(self, grade: Grade, runner: CaseRunner, values: Values) -> None:
-        try:
-            results = runner.opcheck(values)
-        except RunnerGone as gone:
-            grade.verdict.fail(gone.status, f"during torch.library.opcheck: {gone}", gone.status)
+    def _look_again(self, grade: Grade, runner: CaseRunner, passed: list[Passed]) -> None:
+        """Every case has passed: in another order, in each configuration, on another stream too?"""
+        untuned = configurations.not_tuned(grade, passed)
+        if untuned is not None:
+            grade.verdict.fail("not_triton", untuned, "not_autotuned")
             return
-        for test, problem in results.items():
-            if problem is not None and grade.verdict.status == "passed":
-                grade.verdict.fail(
-                    "wrong_answer", f"torch.library.opcheck, {test}: {problem}", f"opcheck_{test.removeprefix('test_')}"
-                )
-        if grade.backend != "cuda":
-            grade.verdict.notes.append("opcheck's fake-tensor and AOT tests need a GPU")
+        found = state.other_sizes(grade, runner, passed)
+        if found is None and grade.problem.call in ("gradient", "operator"):
+            found = gradients.once_more(grade, runner, passed)
+        found = found or configurations.each_configuration(grade, runner, passed)
+        if found is None and grade.backend == "interpreter":
+            found = depends_on_order(grade, runner, passed)
+        elif found is None:
+            found = state.another_stream(grade, runner, passed)
+            note = state.another_device(self, grade, passed)
+            grade.verdict.notes += [note] if note else []
+        if found is not None:
+            grade.verdict.first_failure(*found)
 
 
 MISSING = {
     "cuda": "PyTorch sees no CUDA device; use --backend interpreter",
     "interpreter": "triton cannot be imported; `triton-prep doctor` says more",
 }
-
-
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
 
 
 def _stage(grade: Grade, name: str, future: Any) -> None:

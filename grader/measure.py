@@ -30,7 +30,9 @@ def measure(judge: Judge, grade: Grade) -> None:
         "compiled": grade.options.time is True,  # its compile takes seconds: only when timing is asked for
     }
     try:
-        with judge.runner(grade, "cuda", []) as runner:  # it draws its own large inputs on the GPU
+        # it draws its own large inputs on the GPU, and times the solution beside the learner's kernel
+        course = [str(grade.submission.exercise.problem.parents[2]), str(grade.submission.exercise.solution)]
+        with judge.runner(grade, "cuda", [], readable=course) as runner:
             reply = runner.process.ask(request, LIMIT)
     except (Refused, RunnerGone) as error:
         verdict.notes.append(f"timing failed: {error}")

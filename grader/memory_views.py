@@ -14,6 +14,7 @@ class RunnerMemory:
         self.device = device
         self.mapping = mmap.mmap(fd, 0) if fd is not None and device == "cpu" else None
         self.arena: torch.Tensor | None = None
+        self.arguments: dict[str, torch.Tensor] = {}
 
     def open(self, message: dict[str, Any]) -> None:
         """Open a CUDA arena from the judge's IPC handle."""
@@ -41,6 +42,13 @@ class RunnerMemory:
             )
         return flat.as_strided(shape, stride, flat.storage_offset())
 
+    def argument(self, place: dict[str, Any]) -> torch.Tensor:
+        """The same object for the same place in every call, as benchmarks call: what is kept by `id` then shows."""
+        kept, made = self.arguments.get(repr(place)), self.tensor(place)
+        if kept is None or kept.requires_grad or _described(kept) != _described(made):
+            kept = self.arguments[repr(place)] = made
+        return kept
+
     def store(self, value: torch.Tensor, place: dict[str, Any]) -> bool:
         """Copy a returned tensor into its place if shape and dtype are what the judge expects."""
         if list(value.shape) != place["shape"] or str(value.dtype) != f"torch.{place['dtype']}":
@@ -49,3 +57,8 @@ class RunnerMemory:
             return False
         self.tensor(place).copy_(value)
         return True
+
+
+def _described(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What a learner's code may have changed of the object; an address says nothing of a tensor without elements."""
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.data_ptr() if tensor.numel() else 0

@@ -140,6 +140,7 @@ class Problem:
     differentiable: tuple[str, ...] = ()
     contiguous: bool = False  # the task asks that what is returned (of several: the first) be contiguous
     by_torch: tuple[int, ...] = ()  # outputs that PyTorch may compute: the others must come from the kernels
+    torch_ops: tuple[str, ...] = ()  # operations that the task leaves to PyTorch: "aten.relu.default"
     mutates: tuple[
         str, ...
     ] = ()  # parameters the task says to change in place; compared like outputs after the returned ones
@@ -148,6 +149,7 @@ class Problem:
         None  # None: as the reference's at the call's dtypes
     )
     tolerance: Tolerance = field(default_factory=Tolerance)
+    autotuned: bool = False  # the task asks for an autotuned kernel
     timing: Timing | None = None
     fixed: Mapping[str, str] = field(default_factory=dict)  # names the file must define beside the entry, with why
     eager: Callable[..., Outputs] | None = None  # PyTorch's best eager call, the baseline; None: the reference

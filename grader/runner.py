@@ -6,10 +6,7 @@ traffic) only explains.
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import os
-import sys
 import time
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -17,12 +14,13 @@ from typing import Any
 
 import torch
 
-from grader import errors
+from grader import compiled_kernels, elsewhere, errors, learner_file, races, timing
 from grader.allocations import GuardedAllocations
 from grader.memory_views import RunnerMemory
 from grader.protocol import Channel, Lost
+from grader.watch import TUNING
 
-SUBMISSION = "submission"
+MOST_OUTPUTS = 16
 
 
 class Runner:
@@ -35,14 +33,19 @@ class Runner:
         self.entry: Any = None
         self.watch: Any = None
         self.launches: Any = None
+        self.tuners: Any = None
         self.compiled_entry: Any = None
+        self.recording: Any = None
         self.returned: list[Any] = []  # of the last call
+        self.gradients_of: list[str] = []  # only these inputs require gradients; empty: all differentiable ones
+        self.backwards = 1  # how often the backward runs
 
     def prepare(self) -> None:
         """Set the mode's hooks before the learner's file is imported."""
         from grader import triton_adapter
 
         torch.set_num_threads(1)
+        self.tuners = triton_adapter.watch_tuners()
         if self.mode == "interpreter":
             triton_adapter.use_own_benchmark(runs=2)
             self.watch = triton_adapter.watch_interpreter(str(self.path))
@@ -52,42 +55,29 @@ class Runner:
                 triton_adapter.use_stand_in_driver(self.spec["target"])
                 triton_adapter.use_own_benchmark(runs=1, every_key=False)
             self.launches = triton_adapter.watch_launches("compile" if self.mode == "offline" else "run")
+        if self.spec.get("record"):
+            from grader.verified.recorder import Recording
+
+            self.recording = Recording(self)
         if self.mode != "cuda":
             torch.compile = _not_compiled
 
     def load(self) -> dict[str, Any]:
         started = time.perf_counter()
         try:
-            spec = importlib.util.spec_from_file_location(SUBMISSION, self.path)
-            assert spec is not None and spec.loader is not None
-            self.module = importlib.util.module_from_spec(spec)
-            sys.modules[SUBMISSION] = self.module
-            spec.loader.exec_module(self.module)
+            self.module = learner_file.module_of(self.path)
         except BaseException as error:
             return errors.described(error, self.path, "import")
-        entry = getattr(self.module, self.spec["entry"], None)
-        if entry is None:
-            return errors.plain("import_error", f"the file defines no function {self.spec['entry']!r}", "no_entry")
-        if not callable(entry):
-            return errors.plain("import_error", f"{self.spec['entry']!r} is not a function", "no_entry")
-        for name, why in self.spec["fixed"].items():
-            if not hasattr(self.module, name):
-                return errors.plain("import_error", f"the file must define {name!r}: {why}", "no_entry")
-        problem = _signature_problem(entry, self.spec["parameters"])
-        if problem:
-            return errors.plain("import_error", f"{self.spec['entry']}: {problem}", "wrong_signature", _line(entry))
-        self.entry = entry
+        refused = learner_file.refusal(self.module, self.spec)
+        if refused is not None:
+            return refused
+        self.entry = getattr(self.module, self.spec["entry"])
         return {"event": "loaded", "seconds": time.perf_counter() - started}
 
     def call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Run the entry once on the judge's buffers, then copy what it returned into the judge's output buffers."""
-        args = [self.memory.tensor(a["tensor"]) if "tensor" in a else a["value"] for a in message["args"]]
-        if self.watch is not None:
-            self.watch.stores = [] if message.get("trace") else None
-            self.watch.filler, self.watch.noop = message.get("filler", "poison"), bool(message.get("noop"))
-            self.watch.traffic, self.watch.undefined = type(self.watch.traffic)(), 0
-        if self.launches is not None:
-            self.launches.count = 0
+        args = [self.memory.argument(a["tensor"]) if "tensor" in a else a["value"] for a in message["args"]]
+        self._new_call(message)
         guards = GuardedAllocations(self.device) if self.guarded else None
         started = time.perf_counter()
         try:
@@ -96,51 +86,90 @@ class Runner:
                     from grader.triton_adapter import skipping
 
                     stack.enter_context(skipping(self.launches))
+                if message.get("elsewhere"):
+                    stack.enter_context(elsewhere.current(message["elsewhere"]))
                 with guards or nullcontext():
                     returned = self.perform(args, bool(message.get("noop")))
-                if self.device == "cuda":
-                    torch.cuda.synchronize()
+                self._wait(message)
+                seconds = time.perf_counter() - started
+                values = returned if isinstance(returned, (tuple, list)) else (returned,)
+                self.returned = list(values)
+                outputs = [
+                    self._handed_over(value, message["outputs"][position : position + 1])
+                    for position, value in enumerate(values[:MOST_OUTPUTS])
+                ]
+                self._wait(message)
         except BaseException as error:
-            return errors.described(error, self.path, "call", self.module)
-        seconds = time.perf_counter() - started
-        values = returned if isinstance(returned, (tuple, list)) else (returned,)
-        self.returned = list(values)
-        outputs: list[dict[str, Any]] = []
-        for position, value in enumerate(values):
-            if not isinstance(value, torch.Tensor):
-                outputs.append({"type": type(value).__name__})
-                continue
-            # a subclass could compute when it is looked at: copy the plain tensor now
-            plain = value.detach().as_subclass(torch.Tensor)
-            places = message["outputs"]
-            copied = False
-            if position < len(places):
-                try:
-                    copied = self.memory.store(plain, places[position])
-                except (RuntimeError, NotImplementedError):
-                    copied = False
-            outputs.append(
-                {
-                    "shape": list(plain.shape),
-                    "dtype": str(plain.dtype).removeprefix("torch."),
-                    "device": plain.device.type,
-                    "copied": copied,
-                    "contiguous": plain.is_contiguous(),
-                }
-            )
+            reply = errors.described(error, self.path, "call", self.module)
+            if TUNING.configuration is not None:
+                reply["message"] = f"{reply['message']} (configuration {TUNING.configuration})"
+            return reply
         if self.device == "cuda":
             torch.cuda.synchronize()
-        reply: dict[str, Any] = {"event": "result", "outputs": outputs[:16], "seconds": seconds}
+        reply = {"event": "result", "outputs": outputs, "seconds": seconds, "tuned": self.tuners.ran}
         if guards is not None:
             reply["breached"] = guards.breached()
         if self.watch is not None:
-            traffic = self.watch.traffic
-            reply["traffic"] = [traffic.loaded_bytes, traffic.stored_bytes]
-            reply["launches"] = traffic.launches
-            reply["undefined"] = self.watch.undefined
+            reply |= self._watched()
         if self.launches is not None:
             reply["launches"] = self.launches.count
         return reply
+
+    def _wait(self, message: dict[str, Any]) -> None:
+        """For the whole device; on a side stream only for that: work that went elsewhere must show."""
+        if self.device == "cuda" and message.get("elsewhere") == "stream":
+            torch.cuda.current_stream().synchronize()
+        elif self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def _new_call(self, message: dict[str, Any]) -> None:
+        """Forget what was seen of the last call, and set the hooks for this one."""
+        TUNING.configuration = None
+        self.gradients_of, self.backwards = message.get("gradients_of") or [], int(message.get("backwards", 1))
+        forced = message.get("configuration")
+        self.tuners.new_call(tuple(forced) if forced else None)
+        if self.watch is not None:
+            self.watch.new_call(
+                filler=message.get("filler", "poison"),
+                noop=bool(message.get("noop")),
+                order=message.get("order", "forward"),
+                trace=message.get("trace"),
+            )
+        if self.launches is not None:
+            self.launches.count = 0
+
+    def _handed_over(self, value: Any, places: list[dict[str, Any]]) -> dict[str, Any]:
+        """Copy one result into its place, if it fits there; what it is, for the judge."""
+        if not isinstance(value, torch.Tensor):
+            return {"type": type(value).__name__}
+        # a subclass could compute when it is looked at: copy the plain tensor now
+        plain = value.detach().as_subclass(torch.Tensor)
+        copied = False
+        if places:
+            try:
+                copied = self.memory.store(plain, places[0])
+            except (RuntimeError, NotImplementedError):
+                copied = False
+        return {
+            "shape": list(plain.shape),
+            "dtype": str(plain.dtype).removeprefix("torch."),
+            "device": plain.device.type,
+            "copied": copied,
+            "contiguous": plain.is_contiguous(),
+        }
+
+    def _watched(self) -> dict[str, Any]:
+        """What the interpreter's hooks saw of the call."""
+        traffic = self.watch.traffic
+        seen: dict[str, Any] = {
+            "traffic": [traffic.loaded_bytes, traffic.stored_bytes],
+            "launches": traffic.launches,
+            "programs": traffic.programs,
+            "undefined": self.watch.undefined,
+        }
+        if self.watch.launches is not None:
+            seen["conflicts"] = races.described(self.watch.launches)
+        return seen
 
     def owner(self, message: dict[str, Any]) -> dict[str, Any]:
         """Which program stored an element of the last call's output: the last one that did."""
@@ -151,6 +180,11 @@ class Runner:
             if bool((addresses == address).any()):
                 return {"event": "owner", "program": list(program)}
         return {"event": "owner", "program": None}
+
+    def constexprs(self) -> list[dict[str, Any]]:
+        """How many values each constexpr of each kernel has had in the launches of this process."""
+        known = self.watch.constexprs if self.watch is not None else {}
+        return [{"kernel": kernel, "name": name, "values": sorted(v)} for (kernel, name), v in known.items()]
 
     @property
     def guarded(self) -> bool:
@@ -172,18 +206,21 @@ class Runner:
             return _inner(entry)(*args) if noop else entry(*args)
         *inputs, incoming = args
         names = self.spec["parameters"][: len(inputs)]
+        differentiable = self.gradients_of or self.spec["differentiable"]
         inputs = [
-            value.detach().requires_grad_() if name in self.spec["differentiable"] else value
+            value.detach().requires_grad_() if name in differentiable else value
             for name, value in zip(names, inputs, strict=True)
         ]
-        wanted = [v for n, v in zip(names, inputs, strict=True) if n in self.spec["differentiable"]]
+        wanted = [v for n, v in zip(names, inputs, strict=True) if n in differentiable]
         out = entry(*inputs)
         if not out.requires_grad:
             raise errors.NoGradient(
                 f"{self.spec['entry']} returned a tensor without a grad_fn: PyTorch has no gradient for it"
             )
+        for _ in range(self.backwards - 1):
+            torch.autograd.grad(out, wanted, incoming, allow_unused=True, retain_graph=True)
         gradients = torch.autograd.grad(out, wanted, incoming, allow_unused=True)
-        missing = [name for name, g in zip(self.spec["differentiable"], gradients, strict=True) if g is None]
+        missing = [name for name, g in zip(differentiable, gradients, strict=True) if g is None]
         if missing:
             raise errors.NoGradient(f"no gradient came back for {', '.join(missing)}")
         return (out, *gradients)
@@ -207,45 +244,6 @@ class Runner:
                 results[test] = errors.first_line(error)
         return {"event": "opchecked", "results": results}
 
-    def compiled(self) -> dict[str, Any]:
-        """What was compiled: one row a kernel, with its binary in the scratch folder."""
-        rows = []
-        for number, kernel in enumerate(self.launches.kernels[:64]):
-            data, metadata = kernel.asm, kernel.metadata
-            extension = next((e for e in ("cubin", "hsaco") if e in data), None)
-            row: dict[str, Any] = {
-                "kernel": metadata.name,
-                "num_warps": metadata.num_warps,
-                "num_stages": getattr(metadata, "num_stages", None),
-                "shared_bytes": metadata.shared,
-                "signature": ", ".join(str(t) for t in kernel.src.signature.values() if t != "constexpr"),
-                "constexprs": _constexprs(kernel),
-            }
-            if extension:
-                name = f"kernel-{number}.{extension}"
-                Path(name).write_bytes(data[extension])
-                row["binary"] = name
-            assembly = next((e for e in ("ptx", "amdgcn") if e in data), None)
-            if assembly:
-                row["assembly"] = f"kernel-{number}.{assembly}"
-                Path(row["assembly"]).write_text(data[assembly])
-            stage = self.spec.get("stage")
-            if stage in data and stage not in ("cubin",):
-                Path(f"kernel-{number}.{stage}").write_text(data[stage])
-                row["stage"] = f"kernel-{number}.{stage}"
-            rows.append(row)
-        return {"event": "compiled", "kernels": rows}
-
-
-def _constexprs(kernel: Any) -> dict[str, Any]:
-    names = list(kernel.src.signature)
-    found = {}
-    for path, value in (getattr(kernel.src, "constants", None) or {}).items():
-        index = path[0] if isinstance(path, tuple) else path
-        name = names[index] if isinstance(index, int) else str(index)
-        found[name] = value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
-    return found
-
 
 def _not_compiled(model: Any = None, **_: Any) -> Any:
     """torch.compile where it cannot work: the function as it is."""
@@ -258,29 +256,13 @@ def _inner(entry: Any) -> Any:
     return getattr(entry, "_torchdynamo_orig_callable", entry)
 
 
-def _signature_problem(entry: Any, parameters: list[str]) -> str | None:
-    try:
-        signature = inspect.signature(entry)
-    except (TypeError, ValueError):
-        return None  # an operator: PyTorch checks its schema itself
-    try:
-        signature.bind(*parameters)
-    except TypeError as error:
-        return f"cannot be called as {entry.__name__}({', '.join(parameters)}): {error}"
-    return None
-
-
-def _line(entry: Any) -> int | None:
-    code = getattr(inspect.unwrap(entry), "__code__", None)
-    return code.co_firstlineno if code else None
-
-
 def serve(mode: str, spec: dict[str, Any], sock: Any, memory_fd: int | None) -> None:
     """Answer the judge's messages until it closes."""
     channel = Channel(sock)
     runner = Runner(mode, spec, memory_fd)
     runner.prepare()
     os.environ.pop("TRITON_PREP_GRADER", None)
+    recording: Any = None
     while True:
         try:
             message = channel.receive()
@@ -296,13 +278,25 @@ def serve(mode: str, spec: dict[str, Any], sock: Any, memory_fd: int | None) -> 
             channel.send(runner.call(message))
         elif operation == "owner":
             channel.send(runner.owner(message))
+        elif operation == "tuners":
+            channel.send({"event": "tuners", "kernels": runner.tuners.described(), "constexprs": runner.constexprs()})
         elif operation == "opcheck":
             channel.send(runner.opcheck(message))
         elif operation == "compiled":
-            channel.send(runner.compiled())
-        elif operation == "time":
-            from grader import timing
+            rows = compiled_kernels.rows(runner.launches.kernels, spec.get("stage"))
+            channel.send({"event": "compiled", "kernels": rows})
+        elif operation in ("record", "part") and runner.recording is not None:
+            channel.send(getattr(runner.recording, operation)(message))
+        elif operation == "record kernels":
+            from grader.kernels_alone.recorder import Recording
 
+            recording = recording or Recording(runner)
+            channel.send(recording.record(message))
+        elif operation == "replay kernels":
+            from grader.kernels_alone import replay
+
+            channel.send(replay.load(runner, message))
+        elif operation == "time":
             channel.send(timing.timed(runner, message))
         else:
             return

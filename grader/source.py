@@ -62,3 +62,38 @@ def unmasked_access(source: str) -> tuple[str, int] | None:
             continue
         return name, node.lineno
     return None
+
+
+def assigned_in_branch(source: str, name: str) -> bool:
+    """Whether some `if` of the file gives the name a value."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return False
+    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    return any(_assigns(node, name) for branch in branches for node in ast.walk(branch))
+
+
+def assignment_in_loop(source: str, name: str, line: int) -> int | None:
+    """The last line on which the loop that starts at this line, or holds it, gives the name a value."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    loops = [n for n in ast.walk(tree) if isinstance(n, (ast.For, ast.While))]
+    around = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
+    if not around:
+        return None
+    innermost = max(around, key=lambda loop: loop.lineno)
+    lines = [n.lineno for n in ast.walk(innermost) if isinstance(n, ast.stmt) and _assigns(n, name)]
+    return max(lines, default=None)
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Assign):
+        targets = [t for target in node.targets for t in ast.walk(target)]
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        targets = [node.target]
+    else:
+        return False
+    return any(isinstance(t, ast.Name) and t.id == name for t in targets)

@@ -1,4 +1,4 @@
-"""Everything that touches Triton's private names: one file, with a test for each supported version.
+"""What touches Triton's private names, here and in the triton_*.py beside: with a test for each supported version.
 
 Three modes of a process, chosen before triton is imported:
   interpreter  TRITON_INTERPRET=1: kernels run on NumPy, with exact bounds checks and counted traffic
@@ -8,193 +8,15 @@ Three modes of a process, chosen before triton is imported:
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
+from grader.triton_autotuner import use_own_benchmark, watch_tuners
+from grader.triton_interpreter import mend_index, watch_interpreter
 
-from grader.watch import TUNING, Extent, OutOfBounds, Watch, extent_of
-
-
-def _learner_line(watch: Watch) -> int:
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_filename == watch.learner_file:
-            return frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
-    return 0
-
-
-def watch_interpreter(learner_file: str) -> Watch:
-    """Hook the interpreter of this process: bounds, provenance of pointers, traffic, no-op launches, filler.
-
-    Every pointer remembers the argument it came from, so that an overrun into another argument is found as well.
-    """
-    from triton.runtime import interpreter
-
-    mend_index()
-    watch = Watch(learner_file)
-    builder_class = interpreter.InterpreterBuilder
-    make_handle = interpreter.TensorHandle
-
-    def origin_of(handle: Any) -> Extent | None:
-        found = handle.attr.get("origin")
-        if found is None and handle.data.size:
-            found = watch.extents.get(int(handle.data.flat[0]))
-        return found
-
-    def keep_origin(name: str) -> None:
-        original = getattr(builder_class, name, None)
-        if original is None:
-            return
-
-        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            if getattr(result, "dtype", None) is not None and result.dtype.is_ptr():
-                for arg in args:
-                    if isinstance(arg, make_handle) and arg.dtype.is_ptr():
-                        origin = origin_of(arg)
-                        if origin is not None:
-                            result.attr["origin"] = origin
-                            break
-            return result
-
-        setattr(builder_class, name, wrapped)
-
-    for name in (
-        "create_addptr create_splat create_unsplat create_broadcast create_expand_dims create_trans create_reshape "
-        "create_select create_cat create_join create_bitcast"
-    ).split():
-        keep_origin(name)
-
-    def count_bytes(loaded: int, stored: int) -> None:
-        if not TUNING.active:
-            watch.traffic.loaded_bytes += loaded
-            watch.traffic.stored_bytes += stored
-
-    def note_store(self: Any, ptrs: Any, mask: Any) -> None:
-        if watch.stores is not None:
-            addresses = np.asarray(ptrs.data)
-            active = np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
-            watch.stores.append((tuple(int(i) for i in self.grid_idx), addresses[active]))
-
-    def check(self: Any, access: str, ptrs: Any, mask: Any, masked: bool) -> int:
-        """Raise OutOfBounds for the first active lane outside its tensor; return how many lanes are active."""
-        addresses = np.asarray(ptrs.data)
-        active = np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
-        count = int(active.sum())
-        if count == 0:
-            return 0
-        extent = origin_of(ptrs)
-        if extent is None:
-            return count  # a pointer made from an integer: nothing is known about it
-        size = extent.itemsize
-        outside = active & (
-            (addresses < np.uint64(extent.low)) | (addresses + np.uint64(size) > np.uint64(extent.high))
-        )
-        if outside.any():
-            first = int(addresses[outside].flat[0]) if addresses.ndim else int(addresses)
-            raise OutOfBounds(
-                access,
-                extent.name,
-                (first - extent.origin) // size,
-                (extent.high - extent.origin) // size,
-                tuple(int(i) for i in self.grid_idx),
-                _learner_line(watch),
-                masked,
-            )
-        return count
-
-    def without_mask(original: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-            unmasked.append(True)
-            try:
-                return original(self, *args, **kwargs)
-            finally:
-                unmasked.clear()
-
-        return wrapped
-
-    # The builder's plain load and store go through the masked ones: note on the way that no mask was given.
-    unmasked: list[bool] = []
-    for plain in ("create_load", "create_store"):
-        setattr(builder_class, plain, without_mask(getattr(builder_class, plain)))
-
-    masked_load, masked_store = builder_class.create_masked_load, builder_class.create_masked_store
-
-    def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any) -> Any:
-        if isinstance(mask, np.ndarray):  # block pointers before Triton 3.9 pass the bare array
-            mask = make_handle(mask, interpreter.tl.int1)
-        count = check(self, "load", ptrs, mask, not unmasked)
-        element = ptrs.get_element_ty()
-        dtype = interpreter._get_np_dtype(element)
-        count_bytes(count * np.dtype(dtype).itemsize, 0)
-        if other is None:
-            watch.undefined += ptrs.data.size - count
-        if other is None and watch.filler != "zero" and count < ptrs.data.size:
-            other = make_handle(_filler(ptrs.data.shape, np.dtype(dtype), watch.filler), element)
-        return masked_load(self, ptrs, mask, other, *rest)
-
-    def store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        if isinstance(mask, np.ndarray):
-            mask = make_handle(mask, interpreter.tl.int1)
-        count = check(self, "store", ptrs, mask, not unmasked)
-        count_bytes(0, count * np.dtype(interpreter._get_np_dtype(ptrs.get_element_ty())).itemsize)
-        note_store(self, ptrs, mask)
-        return masked_store(self, ptrs, value, mask, *rest)
-
-    builder_class.create_masked_load, builder_class.create_masked_store = load, store
-
-    atomic = builder_class.create_atomic_rmw
-
-    def atomic_rmw(self: Any, op: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        count = check(self, "atomic", ptr, mask, not bool(np.asarray(mask.data).all()))
-        size = count * np.dtype(interpreter._get_np_dtype(ptr.get_element_ty())).itemsize
-        count_bytes(size, size)
-        note_store(self, ptr, mask)
-        return atomic(self, op, ptr, value, mask, *rest)
-
-    builder_class.create_atomic_rmw = atomic_rmw
-
-    launch = interpreter.GridExecutor.__call__
-
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not TUNING.active:
-            watch.traffic.launches += 1
-        if watch.noop:
-            return None
-        # two arguments may start at one address (an in-place call): the wider extent holds for both
-        for name, arg in [*zip(self.arg_names, args, strict=False), *kwargs.items()]:
-            tensor = getattr(arg, "base", arg)  # a TensorDescriptor holds its tensor
-            if hasattr(tensor, "data_ptr") and hasattr(tensor, "stride"):
-                new = extent_of(name, tensor)
-                old = watch.extents.get(new.origin)
-                if old is None or old.high <= new.high or tensor.numel() == 0:
-                    watch.extents[new.origin] = new
-        try:
-            with np.errstate(all="ignore"):  # inf - inf is the kernel's business
-                return launch(self, *args, **kwargs)
-        finally:
-            watch.extents.clear()
-
-    interpreter.GridExecutor.__call__ = run
-    return watch
-
-
-def mend_index() -> None:
-    """Triton 3.6 makes numbers of one-element arrays in a way that NumPy 2.4 refuses: `range(0, n, BLOCK)` failed."""
-    from triton.runtime import interpreter
-
-    original = interpreter._patch_lang_tensor
-
-    def patched(tensor: Any, scope: Any) -> None:
-        original(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
-
-    interpreter._patch_lang_tensor = patched
+__all__ = ["mend_index", "use_own_benchmark", "watch_interpreter", "watch_tuners"]  # with what is defined here
 
 
 def preload_driver() -> None:
@@ -222,49 +44,6 @@ def preheat(target: str) -> None:
 
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
     compile(ASTSource(copy_kernel, signature, {"BLOCK": 128}), target=parse_target(target))
-
-
-def _filler(shape: tuple[int, ...], dtype: np.dtype, kind: str) -> np.ndarray:
-    """`poison`: a NaN other than the outputs'. `huge`: the largest value, for what ignores NaN, as a maximum does."""
-    if kind == "huge" and dtype.kind in "fiu":
-        return np.full(shape, np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max, dtype=dtype)
-    if dtype.kind == "f":
-        return np.full(shape, np.nan, dtype=dtype)
-    if dtype == np.uint16:  # bfloat16 to the interpreter
-        return np.full(shape, 0x7FC0, dtype=dtype)
-    raw = np.full(int(np.prod(shape)) * dtype.itemsize, 0x7F, dtype=np.uint8)
-    return raw.view(dtype).reshape(shape)
-
-
-def use_own_benchmark(runs: int, every_key: bool = True) -> None:
-    """Autotune where nothing can be timed: run each configuration `runs` times, then the first one wins.
-
-    A kernel that is not safe to run several times shows itself just as it does on a GPU.
-    """
-    from triton.runtime import autotuner
-
-    seen: set[tuple[int, str]] = set()
-    original = autotuner.Autotuner._bench
-
-    def bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
-        identity = (id(self), str(config))
-        first_time = every_key or identity not in seen
-        seen.add(identity)
-        order = float(self.configs.index(config)) if config in self.configs else 0.0
-
-        def stand_in(kernel_call: Callable[[], Any], quantiles: Any = None, **more: Any) -> list[float]:
-            TUNING.active = True
-            try:
-                for _ in range(runs if first_time else 0):
-                    kernel_call()
-            finally:
-                TUNING.active = False
-            return [1.0 + order] * 3
-
-        self.__dict__["do_bench"] = stand_in
-        return original(self, *args, config=config, **meta)
-
-    autotuner.Autotuner._bench = bench
 
 
 def parse_target(name: str) -> Any:

@@ -14,7 +14,7 @@ from grader.problem import Case, Problem
 
 @dataclass(frozen=True)
 class Failure:
-    """The first case that failed."""
+    """A case that failed, with what was drawn and what came back."""
 
     case: Case
     values: Values
@@ -33,6 +33,7 @@ class Verdict:
     versions: dict[str, str]
     status: str = "infrastructure_error"
     verified: bool = False
+    sandbox: dict[str, str] = field(default_factory=dict)  # what confined the runner, layer by layer
     stages: list[dict[str, Any]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
     diagnosis: dict[str, Any] | None = None
@@ -45,8 +46,11 @@ class Verdict:
     failure: Failure | None = None
     refused: tuple[Case, Outcome] | None = None  # what the offline compiler refused
     out_of_bounds: tuple[Case, Values, Outcome] | None = None  # seen by the interpreter beside a GPU run
+    unordered: tuple[Case, Values, Outcome] | None = None  # a race that the interpreter saw beside a GPU run
     filler_failure: tuple[Case, Values, Outcome] | None = None  # a masked-off lane without `other` reached the output
     undefined_filler: bool = False
+    tried: list[Failure] = field(default_factory=list)  # the other cases, run to tell mistakes apart; some passed
+    smallest: Failure | None = None  # the smallest case that failed like `failure`
     _traffic_size: int = -1
 
     def fail(self, status: str, message: str, cause: str | None, line: int | None = None, whole: str = "") -> None:
@@ -59,6 +63,7 @@ class Verdict:
     def first_failure(self, case: Case, values: Values, outcome: Outcome) -> None:
         self.status = outcome.status
         self.failure = Failure(case, values, outcome)
+        self.tried, self.smallest = [], None
 
     def add_traffic(self, outcome: Outcome, values: Values, problem: Problem) -> None:
         """Keep the counted bytes of the largest case, beside the least the task needs."""
@@ -88,6 +93,7 @@ class Verdict:
             "seed": self.seed,
             "backend": self.backend,
             "verified": self.verified,
+            "sandbox": self.sandbox,
             "device": self.device,
             "versions": self.versions,
             "status": self.status,

@@ -1,9 +1,11 @@
-"""What the interpreter's hooks know and report: extents of arguments, traffic, accesses out of bounds."""
+"""What the interpreter's hooks know and report: extents of arguments, traffic, accesses, and those out of bounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+MOST_LANES = 2_000_000  # lanes recorded in one call; what comes after is not looked at
 
 
 class OutOfBounds(Exception):
@@ -35,6 +37,33 @@ class Traffic:
     loaded_bytes: int = 0
     stored_bytes: int = 0
     launches: int = 0
+    programs: int = 0  # of the largest launch
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one load, store or atomic of one program touched. Arrays hold one entry an active lane."""
+
+    kind: Literal["load", "store", "atomic"]
+    program: int  # its place in the grid, x slowest
+    addresses: Any  # uint64
+    lanes: Any  # the lanes' places in the block, flat
+    values: Any  # bits loaded or stored, as uint64; of an atomic: zeros
+    before: Any  # bits that were there before a store; of loads and atomics: zeros
+    itemsize: int
+    line: int
+    epoch: int  # barriers the program had passed
+
+
+@dataclass
+class LaunchTrace:
+    """The accesses of one launch, in the order in which the interpreter made them."""
+
+    grid: tuple[int, ...]
+    extents: list[Extent]
+    accesses: list[Access] = field(default_factory=list)
+    locks: bool = False  # compares, exchanges or polls: programs may wait for each other
+    counters: bool = False  # a one-lane atomic on integers: the last program may be told by it
 
 
 @dataclass
@@ -44,10 +73,22 @@ class Watch:
     learner_file: str
     filler: str = "poison"
     noop: bool = False
+    order: str = "forward"  # of the grid's programs: forward, reversed or shuffled
     stores: list[tuple[tuple[int, ...], Any]] | None = None  # program and addresses of each store, when asked for
+    launches: list[LaunchTrace] | None = None  # what each launch touched, when asked for
+    lanes: int = 0  # recorded so far
     undefined: int = 0  # lanes that a load without `other` left undefined
     traffic: Traffic = field(default_factory=Traffic)
     extents: dict[int, Extent] = field(default_factory=dict)
+    # whole-number values of a kernel's constexprs, by the names of both, over all calls
+    constexprs: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+    def new_call(self, *, filler: str, noop: bool, order: str, trace: str | None) -> None:
+        """Forget the last call. `trace` is None, "stores" or "accesses"."""
+        self.filler, self.noop, self.order = filler, noop, order
+        self.stores = [] if trace == "stores" else None
+        self.launches = [] if trace == "accesses" else None
+        self.lanes, self.undefined, self.traffic = 0, 0, Traffic()
 
 
 @dataclass
@@ -55,6 +96,7 @@ class Tuning:
     """Whether an autotuner is trying a configuration: such launches are not part of a call's traffic."""
 
     active: bool = False
+    configuration: str | None = None  # the one being tried, or the one whose trial raised
 
 
 TUNING = Tuning()

@@ -78,9 +78,10 @@ def grade(request: dict[str, Any]) -> None:
         "program_id": [0],
         "message": "a[i] is 3",
     }
-    cases = [] if status == "not_started" else [case] if status == "passed" else [case, bad]
+    later = {**case, "name": "n=4099", "status": "passed" if request.get("keep_going") else "not_run"}
+    cases = [] if status == "not_started" else [case] if status == "passed" else [case, bad, later]
     for index, one in enumerate(cases):
-        say(event="case", id=name, index=index, total=2, case=one)
+        say(event="case", id=name, index=index, total=3, case=one)
     say(event="verdict", id=name, verdict=verdict(request, status, cases, cause))
 
 

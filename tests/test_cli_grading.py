@@ -225,3 +225,11 @@ def test_modules_with_errors_do_not_stop_grading(command: Run, course_root: Path
     assert done.returncode == 0
     assert "The modules have errors" in done.stderr
     assert "'probes' is missing" in command("list").stderr
+
+
+def test_the_cases_after_a_failure_run_on_demand(command: Run, work: Path) -> None:
+    command("init")
+    (work / "01-tiny" / "vector_add.py").write_text("# fake: wrong_answer\n")
+    assert "1 not run" in command("grade", "vector_add").stdout
+    whole = command("grade", "vector_add", "--keep-going").stdout
+    assert "not run" not in whole and "✓ pass  n=4099" in whole

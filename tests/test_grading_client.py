@@ -51,7 +51,7 @@ def test_stages_and_cases_come_before_one_verdict(file: Path) -> None:
 
     async def action(grader: Grader) -> None:
         events = await heard(grader.grade(GradeRequest("vector_add", file)))
-        assert [type(event) for event in events] == [Stage, Stage, CaseDone, CaseDone, VerdictReady]
+        assert [type(event) for event in events] == [Stage, Stage, CaseDone, CaseDone, CaseDone, VerdictReady]
         assert isinstance(events[-1], VerdictReady)
         assert events[-1].verdict["status"] == "wrong_answer"
 

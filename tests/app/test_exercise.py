@@ -51,6 +51,22 @@ def test_what_is_asked_next_is_shown_once_the_exercise_has_passed(session: New) 
     drive(story)
 
 
+def test_the_cases_after_a_failure_run_on_demand(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            assert "All cases" not in s.text()
+            write(s, "# fake: wrong_answer\n")
+            await s.keys("g")
+            await s.until_shown("1 of 2 passed, 1 not run")
+            await s.until_shown("All cases")
+            await s.keys("a")
+            await s.until_shown("✓ pass  n=4099")
+            assert "All cases" not in s.text()
+
+    drive(story)
+
+
 def test_the_code_view_follows_the_file(session: New) -> None:
     async def story() -> None:
         async with session() as s:

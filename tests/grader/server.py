@@ -57,3 +57,8 @@ class RealGrader:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(20)
+
+
+def line_text(verdict: dict[str, Any]) -> str:
+    """The line of the submission that the diagnosis names, without its indentation."""
+    return Path(verdict["file"]).read_text().splitlines()[verdict["diagnosis"]["line"] - 1].strip()

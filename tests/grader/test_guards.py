@@ -71,3 +71,20 @@ def test_a_store_past_an_allocation_is_seen():
     assert not allocations.breached()
     out.as_strided((6,), (1,), out.storage_offset()).fill_(2.0)
     assert allocations.breached()
+
+
+@pytest.mark.parametrize("dtype", list(guards.FLOAT_POISON))
+def test_what_was_read_beside_a_tensor_is_not_taken_for_what_was_never_written(dtype):
+    memory = torch.full((16 * dtype.itemsize,), guards.GUARD_BYTE, dtype=torch.uint8)
+    beside = memory.view(dtype).clone()
+    assert beside.isnan().all() and not guards.poisoned(beside).any()
+    guards.fill_with_poison(memory, dtype)
+    unwritten = memory.view(dtype)
+    assert unwritten.isnan().all() and guards.poisoned(unwritten).all()
+    assert not guards.poisoned(torch.full((4,), float("nan"), dtype=dtype)).any()
+
+
+def test_a_cast_of_what_was_never_written_is_still_poison():
+    memory = torch.empty(32, dtype=torch.uint8)
+    guards.fill_with_poison(memory, torch.float32)
+    assert guards.poisoned(memory.view(torch.float32).half()).all()

@@ -83,7 +83,7 @@ MUTANTS = [
     ("attention", [ATTENTION_64, ("+ head * stride_kh", "")], "wrong_answer", "missing_head_offset"),
     ("attention", [ATTENTION_64, ("tl.maximum(m_i, tl.max(s, axis=1) * scale)", "tl.max(s, axis=1) * scale")], "wrong_answer", "max_not_running"),
     ("causal_attention", [CAUSAL_64, ("tl.maximum(m_i, tl.max(s, axis=1) * scale)", "tl.zeros_like(m_i)")], "wrong_answer", "missing_max_subtraction"),
-    ("causal_attention", [CAUSAL_64, ("offs_d[None, :] * stride_vd", "offs_d[None, :]")], "wrong_answer", "strided_inputs_only"),
+    ("causal_attention", [CAUSAL_64, ("offs_d[None, :] * stride_vd", "offs_d[None, :]")], "wrong_answer", "assumes_contiguous"),
     ("causal_attention", [CAUSAL_64, ("tl.exp2(m_i - m_new)", "tl.exp2(m_new - m_i)")], "wrong_answer", "row_of_nan"),
     ("compiled_add", [("= 2 * x", "= torch.relu(2 * x)"), ("torch.relu(out)", "out")], "wrong_answer", "wrong_order_of_operations"),
     ("compiled_add", [("    y = y.contiguous()\n", "")], "wrong_answer", "assumes_contiguous"),

@@ -44,11 +44,18 @@ def test_what_is_no_readable_file_is_usage(grader, tmp_path, make, words):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"backend": "tpu"}, "backend"), ({"target": "sm_ninety"}, "sm_90"), ({"verified": True}, "not available")],
+    [({"backend": "tpu"}, "backend"), ({"target": "sm_ninety"}, "sm_90")],
 )
 def test_bad_options_are_usage(grader, options, words):
     kind, message = failed(grader, exercise="vector_add", file=str(find("vector_add").solution), **options)
     assert kind == "usage" and words in message
+
+
+def test_verified_without_a_gpu_is_infrastructure(grader):
+    if grader.ready["backend"] == "cuda":
+        pytest.skip("there is a GPU")
+    kind, message = failed(grader, exercise="vector_add", file=str(find("vector_add").solution), verified=True)
+    assert kind == "infrastructure" and "needs a GPU" in message
 
 
 def test_sanitize_without_a_gpu_is_infrastructure(grader):

@@ -38,6 +38,7 @@ class Options:
     sanitize: bool = False
     seed: int = 0
     verified: bool = False
+    keep_going: bool = False
 
 
 def grade(

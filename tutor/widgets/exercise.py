@@ -33,6 +33,7 @@ class ExercisePane(ItemPane):
         Binding("e", "edit", "Edit"),
         Binding("g", "grade", "Grade"),
         Binding("f6", "grade", "Grade", show=False),
+        Binding("a", "grade_all", "All cases", tooltip="Run also the cases after the first that failed"),
         Binding("l", "see", "Look up", tooltip="The item that explains this mistake"),
         Binding("f7,escape", "cancel", "Cancel", key_display="F7"),
         Binding("w", "watch", "Watch"),
@@ -49,6 +50,7 @@ class ExercisePane(ItemPane):
         self.slug = item.exercise
         self.watching = self.grading = False
         self.passed = self.code_seen = False
+        self.not_run = False  # the last verdict left out cases, as the first failure ends a grade
         self.see = ""  # the item that explains the last verdict
         self.stamp: tuple[int, int] | None = None
 
@@ -228,6 +230,8 @@ class ExercisePane(ItemPane):
             return self.grading
         if action == "see":
             return bool(self.see)
+        if action == "grade_all":
+            return self.not_run and not self.grading
         return not (action == "grade" and self.grading)
 
     @property
@@ -237,7 +241,10 @@ class ExercisePane(ItemPane):
     def action_see(self) -> None:
         self.app.call_later(self.app.run_action, f"look_up({self.see!r})")
 
-    def action_grade(self) -> None:
+    def action_grade_all(self) -> None:
+        self.action_grade(keep_going=True)
+
+    def action_grade(self, keep_going: bool = False) -> None:
         self.grading = True
         self.refresh_bindings()
         if (
@@ -249,7 +256,7 @@ class ExercisePane(ItemPane):
         ready = desk(self).grader.ready is not None
         start = "Grading …" if ready else "Starting the grader: it imports torch, a few seconds the first time …"
         self.query_one(ResultView).begin(start)
-        self._grade()
+        self._grade(keep_going)
 
     def action_cancel(self) -> None:
         self.workers.cancel_node(self)
@@ -261,10 +268,10 @@ class ExercisePane(ItemPane):
         self.refresh_bindings()
 
     @work(group="grade", exclusive=True, exit_on_error=False)
-    async def _grade(self) -> None:
+    async def _grade(self, keep_going: bool) -> None:
         result = self.query_one(ResultView)
         source = self.query_one(CodeView).code
-        async for event in desk(self).grader.grade(GradeRequest(self.slug, self.file)):
+        async for event in desk(self).grader.grade(GradeRequest(self.slug, self.file, keep_going=keep_going)):
             if isinstance(event, Stage):
                 result.add_stage(event)
             elif isinstance(event, CaseDone):
@@ -283,6 +290,7 @@ class ExercisePane(ItemPane):
         score = 1.0 if good else 0.9 * passed / max(1, len(cases))
         kept = {key: verdict.get(key) for key in ("status", "backend", "sha256", "diagnosis", "timing")}
         self.passed = good
+        self.not_run = any(case.get("status") == "not_run" for case in cases)
         course = desk(self).course
         self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
         following = course.after(self.item.id)

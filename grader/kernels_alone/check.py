@@ -1,0 +1,176 @@
+"""The judge's side: record the calls that passed, replay them on new values without the learner's Python."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from grader.case_runner import Buffers, CaseRunner, Outcome, arguments_of
+from grader.checks import alone, call
+from grader.compare import compare
+from grader.expectation import Values
+from grader.failures import Refused, RunnerGone
+from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Grade
+from grader.kernels_alone import plain
+from grader.kernels_alone import record as form
+from grader.problem import Case
+from grader.runner_process import RunnerProcess
+
+if TYPE_CHECKING:
+    from grader.judge import Judge
+
+MODE = "interpreter"
+SECONDS = 2.0  # after which only the largest case is still replayed
+CAUSE = "kernels_alone_are_wrong"
+
+
+@cache
+def drawing() -> int:
+    """Which drawing the kernels are replayed on: nobody who knows the seed can know its values.
+
+    Drawn when first asked for, which is after the processes were forked that learners' code runs in.
+    """
+    return 2 + secrets.randbits(60)
+
+
+class NotAlone(Exception):
+    """The answer is not the kernels' own; the text says how that was seen."""
+
+
+def check(judge: Judge, grade: Grade) -> None:
+    """Turn a pass into `not_triton` where the kernels alone do not give the answer."""
+    started = time.perf_counter()
+    # the largest first, whatever time is left then; a cheat may also serve small sizes differently
+    cases = [c for c in grade.problem.cases if not c.needs_gpu and grade.values(c).size]
+    cases.sort(key=lambda c: -grade.values(c).size)
+    if MODE not in judge.warm or not cases:
+        return
+    try:
+        text = plain.kernels_of(grade.submission.source.decode("utf-8"))
+        _replayed(judge, grade, text, _recorded(judge, grade, cases))
+    except plain.NotPlain as found:
+        grade.verdict.fail("not_triton", f"the kernels cannot be run by themselves: {found}", CAUSE, found.line)
+    except NotAlone as found:
+        grade.verdict.fail("not_triton", str(found), CAUSE)
+    except RunnerGone as gone:
+        grade.verdict.fail(gone.status, f"while what the function launches was recorded: {gone}", gone.status)
+    grade.verdict.stages.append({"name": "kernels alone", "seconds": round(time.perf_counter() - started, 4)})
+
+
+def _recorded(judge: Judge, grade: Grade, cases: list[Case]) -> list[tuple[Case, form.Record]]:
+    """The record of every case. Raises NotAlone and RunnerGone."""
+    found = []
+    try:
+        with judge.runner(grade, MODE, [grade.values(c) for c in cases]) as runner:
+            for case in cases:
+                record = _record(runner, grade.values(case), noop=True)
+                found.append((case, _again(judge, grade, case) if isinstance(record, str) else record))
+    except Refused as refused:
+        raise NotAlone(f"imported once more, the file fails: {refused}") from refused
+    return found
+
+
+def _again(judge: Judge, grade: Grade, case: Case) -> form.Record:
+    """In a runner of its own and with kernels that run: a wrapper may keep memory, or look at results."""
+    with judge.runner(grade, MODE, [grade.values(case)]) as runner:
+        record = _record(runner, grade.values(case), noop=False)
+    if isinstance(record, str):
+        raise NotAlone(f"case {case.name}: {record}")
+    return record
+
+
+def _record(runner: CaseRunner, values: Values, noop: bool) -> form.Record | str:
+    """The record, or why there is none."""
+    arguments = runner.write_inputs(values)[1]
+    problem = runner.problem
+    message = {
+        "op": "record kernels",
+        "args": arguments_of(values, arguments),
+        "noop": noop,
+        "allowed": list(problem.torch_ops),
+        "by_torch": list(problem.by_torch),
+    }
+    reply = runner.process.ask(message, runner.limit)
+    if reply.get("event") != "recorded":
+        return str(reply.get("message"))[:500]
+    try:
+        record = form.parse(reply.get("text"), [None if r is None else r.nbytes for r in arguments], problem.torch_ops)
+        outputs = tuple(out for n, out in enumerate(record.outputs) if n not in problem.by_torch)
+        return msgspec.structs.replace(record, outputs=outputs)
+    except form.Malformed as error:
+        return f"what it launches makes no sense: {error}"
+
+
+def _replayed(judge: Judge, grade: Grade, text: str, records: list[tuple[Case, form.Record]]) -> None:
+    """Raises NotAlone for a case that comes out wrong."""
+    drawn = [grade.values(case, drawing()) for case, _ in records]
+    buffers = Buffers("cpu", drawn)
+    until = time.monotonic() + SECONDS
+    try:
+        process = _process(judge, grade, text, buffers)
+        try:
+            runner = CaseRunner(grade.problem, process, buffers, CALL_LIMIT[MODE])
+            needed = False
+            for (case, record), values in zip(records, drawn, strict=True):
+                needed |= _one_case(judge, grade, runner, case, record, values)
+                if time.monotonic() > until:
+                    break
+            if not needed and grade.verdict.status == "passed":
+                raise NotAlone("without any kernel, copies and fills alone give the answer")
+        finally:
+            process.end()
+    finally:
+        buffers.close()
+
+
+def _one_case(judge: Judge, grade: Grade, runner: CaseRunner, case: Case, record: form.Record, values: Values) -> bool:
+    """Whether the kernels are needed for the answer. Raises NotAlone when they do not give it."""
+    asked = replace(values, expected=tuple(e for n, e in enumerate(values.expected) if n not in grade.problem.by_torch))
+    outcome = _carried_out(runner, record, asked)
+    if outcome.status != "passed":
+        # the record may come from kernels that did not run, and what a wrapper launches may depend on their results
+        outcome = _carried_out(runner, _again(judge, grade, case), asked)
+    if outcome.status != "passed" and alone(judge, grade, values) != "passed":
+        grade.verdict.first_failure(case, values, outcome)  # wrong on these values with or without its Python
+        return True
+    if outcome.status != "passed":
+        raise NotAlone(
+            f"case {case.name}: the grader ran the kernels by themselves, on new values, and the answer is not right "
+            f"({outcome.status}: {outcome.message}): something else computes it"
+        )
+    return not _right(call(runner, asked, noop=True), asked)
+
+
+def _process(judge: Judge, grade: Grade, text: str, buffers: Buffers) -> RunnerProcess:
+    spec = {
+        "file": "kernels.py",
+        "entry": "",
+        "parameters": [],
+        "call": "forward",
+        "differentiable": [],
+        "target": grade.options.target,
+        "memory_mb": MEMORY_MB[MODE],
+        "fixed": {},
+    }
+    return RunnerProcess(judge.warm[MODE], spec, text.encode(), buffers.shared, grade.cancelled)
+
+
+def _carried_out(runner: CaseRunner, record: form.Record, values: Values) -> Outcome:
+    try:
+        reply = runner.process.ask({"op": "replay kernels", "record": form.dump(record)}, IMPORT_LIMIT)
+    except RunnerGone as gone:
+        return Outcome(gone.status, str(gone))
+    if reply.get("event") == "error":
+        return Outcome("runtime_error", str(reply.get("message")))
+    return call(runner, values)
+
+
+def _right(outcome: Outcome, values: Values) -> bool:
+    pairs = list(zip(outcome.outputs, values.expected, strict=False))
+    return any(isinstance(out, torch.Tensor) and out.numel() and compare(out, e).right for out, e in pairs)

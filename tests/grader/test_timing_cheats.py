@@ -1,0 +1,70 @@
+"""A function that behaves differently when it is timed gives itself away; a device is stood in for by a fake one."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from grader import timing
+
+
+class FakeEvent:
+    def __init__(self, enable_timing: bool = False) -> None:
+        pass
+
+    def record(self) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """`device.busy` is for how many seconds streams other than the current one have work left."""
+
+    class Device:
+        busy = 0.0
+
+    def synchronize(*_: object) -> None:
+        time.sleep(Device.busy)
+        Device.busy = 0.0
+
+    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    return Device
+
+
+def test_an_honest_function_is_let_be(device):
+    x = torch.randn(100_000)
+    assert timing.differently([x, 3], lambda: x * 2, lambda: x * 2) is None
+
+
+def test_an_earlier_result_is_seen(device):
+    x = torch.randn(100_000)
+    earlier = x * 2
+    found = timing.differently([x], lambda: earlier, lambda: x * 2)
+    assert found is not None and "differs" in found
+
+
+def test_work_on_another_stream_is_seen(device):
+    x = torch.randn(1000)
+
+    def aside():
+        device.busy = 0.01
+        return x * 2
+
+    found = timing.differently([x], aside, lambda: x * 2)
+    assert found is not None and "current stream" in found
+
+
+def test_clocks_patched_after_the_grader_was_imported_do_not_count(monkeypatch):
+    import statistics
+
+    monkeypatch.setattr(statistics, "median", lambda values: 0.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(torch.cuda.Event, "elapsed_time", lambda self, other: 0.0)
+    assert timing.summary([1.0, 2.0, 3.0])[0] == 2.0
+    assert timing.clock() > 0 and timing.elapsed_ms is not torch.cuda.Event.elapsed_time
