@@ -66,3 +66,28 @@ kernel[(1,)](x.half(), x, 0.1, CONSTANT=0.1)
 """
     assert compiled(source).split() == ["fp16", "fp16", "fp32", "fp32"]
     assert interpreted(source).split() == ["fp16", "fp16", "fp16", "fp32"]
+
+
+def test_forms_of_the_sigmoid():
+    out = interpreted("""
+@triton.jit
+def kernel(v_ptr, out_ptr, FORM: tl.constexpr):
+    i = tl.arange(0, 8)
+    v = tl.load(v_ptr + i)
+    if FORM == 0:
+        y = tl.exp(v) / (1 + tl.exp(v))
+    elif FORM == 1:
+        y = 1 / (1 + tl.exp(-v))
+    else:
+        y = tl.sigmoid(v)
+    tl.store(out_ptr + i, y)
+
+v, out = torch.tensor([-100.0, -90, -1, 0, 1, 88, 89, 100]), torch.empty(8)
+for form in range(3):
+    kernel[(1,)](v, out, FORM=form)
+    print(torch.allclose(out, torch.sigmoid(v)), out.isnan().tolist().count(True))
+print([name for name in dir(tl) if "tanh" in name])
+z = torch.linspace(-5, 5, 101, dtype=torch.float64)
+print(torch.allclose(torch.tanh(z), 2 * torch.sigmoid(2 * z) - 1))
+""")
+    assert out.splitlines() == ["False 2", "True 0", "True 0", "[]", "True"]
