@@ -8,7 +8,7 @@ from grader.case_runner import Outcome
 from grader.catalog import find
 from grader.compare import compare, expect
 from grader.expectation import Values
-from grader.guards import INTEGER_POISON
+from grader.guards import fill_with_poison
 from grader.problem import Tolerance
 from grader.signs import by_signs, has_strided_input, tile_map
 
@@ -70,13 +70,18 @@ def test_only_because_an_input_is_strided():
     assert cause_of(RIGHT + 1.0, RIGHT, args=(RIGHT.t(),)) == "strided_inputs_only"
 
 
+def unwritten(rows: int, columns: int) -> torch.Tensor:
+    memory = torch.empty(rows * columns * 4, dtype=torch.uint8)
+    fill_with_poison(memory, torch.float32)
+    return memory.view(torch.float32).reshape(rows, columns)
+
+
 def test_nothing_written_and_partly_unwritten():
-    poison = torch.full((40, 40, 4), 0xFF, dtype=torch.uint8).view(torch.float32).reshape(40, 40)
+    poison = unwritten(40, 40)
     assert cause_of(poison, RIGHT, status="not_written") == "nothing_written"
     out = RIGHT.clone()
     out[20:] = poison[20:]
     assert cause_of(out, RIGHT, status="not_written") == "unwritten_region"
-    assert INTEGER_POISON != 0xFF
 
 
 def test_nothing_fits_and_it_says_so_with_a_map():
@@ -95,7 +100,7 @@ def test_the_map_tells_right_wrong_unwritten_and_nan():
     out = right.clone()
     out[:, 32:] = 3.0
     out[16:, :16] = float("nan")
-    out[16:, 48:] = torch.full((16, 16, 4), 0xFF, dtype=torch.uint8).view(torch.float32).reshape(16, 16)
+    out[16:, 48:] = unwritten(16, 16)
     lines = tile_map(out, compare(out, expect(right, right.double(), Tolerance(), None)).wrong).splitlines()
     assert "n NaN" in lines[0] and "? unwritten" in lines[0]
     assert len(lines) == 17 and set(map(len, lines[1:])) == {32}

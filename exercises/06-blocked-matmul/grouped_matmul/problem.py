@@ -182,7 +182,7 @@ PROBLEM = Problem(
         Case("16x16x64, partial sums past 65504", large_partial_sums),
         case(16, 16, 300),
         # a launcher may choose its tiles by size: large ones must be right as well
-        case(645, 650, 150, needs_gpu=MANY_TILES, offline=False),
+        case(1000, 700, 150, needs_gpu=MANY_TILES, offline=False),
         case(1290, 2500, 150, needs_gpu=MANY_TILES, offline=False),
     ),
     timing=Timing(
