@@ -24,10 +24,15 @@ def loaded(statement: str, names: str) -> str:
         "tutor.grading",
         "tutor.commands.asking",
         "tutor.commands.diagnosing",
+        "tutor.commands.drilling",
         "tutor.commands.files",
         "tutor.commands.grading",
+        "tutor.commands.interview",
         "tutor.commands.mending",
+        "tutor.commands.exchanging",
         "tutor.commands.reading",
+        "tutor.commands.reviewing",
+        "tutor.commands.standing",
         "tutor.commands.watching",
     ],
 )
@@ -40,9 +45,17 @@ def test_the_grader_loads_no_textual(module: str) -> None:
     assert loaded(f"import {module}", "textual tutor") == ""
 
 
+def test_home_is_painted_without_the_scheduler() -> None:
+    assert loaded("import tutor.app, tutor.screens.terminal, tutor.screens.home", "fsrs genanki markdown_it") == ""
+
+
+def test_home_is_painted_without_the_drills() -> None:
+    assert loaded("import tutor.app, tutor.screens.terminal, tutor.screens.home", "tutor.drill pygal") == ""
+
+
 def test_the_catalog_loads_no_torch() -> None:
     assert loaded("import grader.catalog", "torch triton") == ""
 
 
 def test_the_command_line_starts_without_the_app_and_without_yaml() -> None:
-    assert loaded("import tutor.cli", "textual yaml watchfiles asyncio") == ""
+    assert loaded("import tutor.cli", "textual yaml watchfiles asyncio fsrs") == ""

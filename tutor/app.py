@@ -7,6 +7,10 @@ import gc
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tutor.drill.opening import Wanted
 
 
 def prepare_terminal(reduced_motion: bool) -> None:
@@ -16,10 +20,13 @@ def prepare_terminal(reduced_motion: bool) -> None:
         os.environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
 
 
-def run(workspace: Path | None = None) -> int:
-    """Opens the app on a workspace (default: `default_workspace()`). Returns the exit code."""
+def run(workspace: Path | None = None, *, drill: Wanted | str | None = None) -> int:
+    """Opens the app on a workspace (default: `default_workspace()`). Returns the exit code.
+
+    `drill` opens one at once: a new one, "resume" for the unfinished one, "choose" for the choice of plans.
+    """
     from tutor.course.loader import CourseErrors, load
-    from tutor.progress import Progress
+    from tutor.progress import Progress, minutes_of
     from tutor.workspace import Workspace, WorkspaceError, default_workspace
 
     gc.disable()  # a tenth of the start is collecting what is still needed; the app turns it on after the first paint
@@ -34,7 +41,7 @@ def run(workspace: Path | None = None) -> int:
     except WorkspaceError as error:
         print(error, file=sys.stderr)
         return 2
-    progress = Progress.open(folder.progress_file, aliases=course.aliases)
+    progress = Progress.open(folder.progress_file, aliases=course.aliases, minutes=minutes_of(course))
     prepare_terminal(progress.setting("motion") == "reduced")
 
     from tutor.grading import Grader
@@ -44,9 +51,12 @@ def run(workspace: Path | None = None) -> int:
     grader = Grader()
     atexit.register(grader.kill)
     app = TritonPrepApp(Desk(course, progress, folder, grader), (*folder.notices, *progress.notices))
+    app.drill_wanted = drill
     try:
         code = app.run()
     finally:
         grader.kill()
+        if unkept := progress.parting():
+            print(unkept, file=sys.stderr)
         progress.close()
     return app.return_code or code or 0

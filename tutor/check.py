@@ -106,7 +106,27 @@ def _course(groups: list[Group], only: Path | None) -> Course | None:
     if not schema_file().is_file() or schema_file().read_text(encoding="utf-8") != schema_text():
         generated.failures.append(f"{schema_file()}: out of date; run: python -m tutor.course.schema")
     groups.append(generated)
+    if course is not None:
+        groups.append(_drill_plans(course))
     return course
+
+
+def _drill_plans(course: Course) -> Group:
+    from tutor.drill import plan
+
+    group = Group("drill plans load, and the course fills them")
+    if not plan.plans_file().is_file():
+        group.skipped.append((plan.plans_file().name, "this course has no drill plans"))
+        return group
+    try:
+        plans = plan.load_plans()
+        group.checked = len(plans)
+        group.failures += [_relative(str(error)) for error in plan.pool_errors(plans, course)]
+    except CourseErrors as errors:
+        group.failures += [_relative(str(error)) for error in errors.errors]
+    if not plan.schema_file().is_file() or plan.schema_file().read_text(encoding="utf-8") != plan.schema_text():
+        group.failures.append(f"{plan.schema_file()}: out of date; run: python -m tutor.drill.plan")
+    return group
 
 
 def _exercises_taught(course: Course, exercises: list[catalog.ExerciseFiles]) -> Group:

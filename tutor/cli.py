@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-PLAIN = "list, show, quiz, grade, watch, hint, solution, reset, inspect, progress, doctor"
+PLAIN = "list, show, quiz, review, grade, watch, hint, solution, reset, inspect, progress, drill --plain, doctor"
 
 Workspace = Annotated[
     Optional[Path],  # noqa: UP045 – typer reads the annotation at run time
@@ -157,6 +157,9 @@ def grade(
     sanitize: Annotated[bool, typer.Option("--sanitize", help="Run again under compute-sanitizer.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
     verified: Annotated[bool, typer.Option("--verified", help="Replay the launches outside your process.")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Run every case, also after one has failed.")
+    ] = False,
     json: Json = False,
     workspace: Workspace = None,
 ) -> None:
@@ -165,7 +168,7 @@ def grade(
 
     if backend not in ("auto", "cuda", "interpreter"):
         raise Stop(f"--backend {backend!r}: write auto, cuda or interpreter.", USAGE)
-    options = grading.Options(backend, target, time, sanitize, seed, verified)
+    options = grading.Options(backend, target, time, sanitize, seed, verified, keep_going)
     _leave(grading.grade(tuple(exercises or ()), every, file, solutions, options, json, workspace))
 
 
@@ -201,9 +204,79 @@ def inspect(
 @app.command()
 def progress(json: Json = False, workspace: Workspace = None) -> None:
     """What is done, by module, and what comes next."""
-    from tutor.commands import reading
+    from tutor.commands import standing
 
-    _leave(reading.progress(json, workspace))
+    _leave(standing.progress(json, workspace))
+
+
+@app.command()
+def review(
+    limit: Annotated[Optional[int], typer.Option(min=1, help="At most so many, the most endangered ones.")] = None,  # noqa: UP045
+    only_list: Annotated[bool, typer.Option("--list", help="Say what is due, and ask nothing.")] = False,
+    json: Json = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Ask on the terminal; it always does.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Ask what is due for review, across modules."""
+    from tutor.commands import reviewing
+
+    _leave(reviewing.review(limit, only_list, json, workspace))
+
+
+@app.command()
+def export(
+    what: Annotated[str, typer.Argument(metavar="progress|anki", help="Your progress as JSON, or an Anki deck.")],
+    file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(metavar="[FILE]", help="Where to; progress without a file goes to stdout.", show_default=False),
+    ] = None,
+    workspace: Workspace = None,
+) -> None:
+    """Write your progress as JSON, or the quizzes and bugs as an Anki deck."""
+    from tutor.commands import exchanging
+
+    _leave(exchanging.export(what, file, workspace))
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export progress` wrote; - for stdin.")],
+    workspace: Workspace = None,
+) -> None:
+    """Merge exported progress into yours. Nothing is lost, and doing it twice changes nothing."""
+    from tutor.commands import exchanging
+
+    _leave(exchanging.import_(file, workspace))
+
+
+@app.command()
+def drill(
+    plan: Annotated[Optional[str], typer.Option(metavar="NAME", help="--list names them. Default: bug-blitz.")] = None,  # noqa: UP045
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            min=0, help="The same seed asks the same questions. Default: a new one, weighted by your weak topics."
+        ),
+    ] = None,
+    module: Annotated[Optional[str], typer.Option(metavar="mNN", help="Draw from this module only.")] = None,  # noqa: UP045
+    plain: Annotated[bool, typer.Option("--plain", help="On stdin and stdout, without the app.")] = False,
+    strict: Annotated[Optional[bool], typer.Option("--strict/--no-strict", help="Default: as the plan says.")] = None,  # noqa: UP045
+    interviewer: Annotated[
+        bool, typer.Option("--interviewer", help="Print the sheet for a human interviewer.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished drill.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the plans and your earlier mocks.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """A timed mock interview, with a scorecard."""
+    from tutor.commands import drilling
+
+    _leave(
+        drilling.drill(
+            plan, seed, module, strict,
+            plain=plain, interviewer=interviewer, resume=resume, listed=listed, folder=workspace,
+        )
+    )  # fmt: skip
 
 
 @app.command()

@@ -88,12 +88,12 @@ class Workspace:
             path = self.folder / files.module / f"{files.slug}.py"
             stub = files.stub.read_bytes()
             if not os.path.lexists(path):
-                _write_atomically(path, stub)
+                write_atomically(path, stub)
                 written.append(path)
             elif path.is_file() and path.read_bytes() == stub:
                 kept.append(path)
             elif path.is_file() and _digest(path.read_bytes()) in handed_out.get(files.slug, ()):
-                _write_atomically(path, stub)
+                write_atomically(path, stub)
                 updated.append(path)
             else:
                 kept.append(path)
@@ -133,7 +133,7 @@ class Workspace:
                 number += 1
                 backup = folder / f"{slug}.{stamp}-{number}.py"
             try:
-                _write_atomically(backup, path.read_bytes())
+                write_atomically(backup, path.read_bytes())
             except OSError as error:
                 raise WorkspaceError(
                     f"No backup could be written to {backup} ({error.strerror}): nothing was reset."
@@ -144,7 +144,7 @@ class Workspace:
     def _put_stub(self, slug: str, path: Path) -> None:
         stub = catalog.find(slug).stub.read_bytes()
         try:
-            _write_atomically(path, stub)
+            write_atomically(path, stub)
             handed_out = self._handed_out()
             known = handed_out.setdefault(slug, [])
             if _digest(stub) not in known:
@@ -165,7 +165,7 @@ class Workspace:
         text = json.dumps(handed_out, indent=1)
         path = self.folder / STATE_FOLDER / "stubs.json"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            _write_atomically(path, text.encode())
+            write_atomically(path, text.encode())
 
 
 def _digest(content: bytes) -> str:
@@ -178,7 +178,7 @@ def _nearest(path: Path) -> Path:
     return path
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Either the old file or the whole new one is there, whatever happens in between."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tutor.answers import Mark, mark_match, mark_open, mark_quiz, shuffled_right
-from tutor.commands.session import Session, open_session
+from tutor.commands.session import Session, open_session, say_unkept
 from tutor.commands.terminal import FELL_SHORT, PASSED, USAGE, Stop, ask, say, width
 from tutor.course import text
 from tutor.course.course import UnknownItem, kind_of
 from tutor.course.model import Bug, Exercise, Item, Match, Open, Predict, Quiz
 
+Keep = Callable[[Mark], None]
+
 
 def quiz(name: str, folder: Path | None) -> int:
     """An item that can be answered, or a module id for all of its questions. 0 when everything was right."""
     session = open_session(folder, create=True)
-    codes = [_ask(session, item) for item in _asked(session, name)]
-    return max(codes)
+    right = []
+    for item in _asked(session, name):
+        session.progress.set_resume(item.id)
+        right.append(ask_item(session, item))
+    say_unkept(session.progress)
+    return PASSED if all(right) else FELL_SHORT
 
 
 def _asked(session: Session, name: str) -> list[Item]:
@@ -36,29 +43,36 @@ def _asked(session: Session, name: str) -> list[Item]:
     return [item]
 
 
-def _ask(session: Session, item: Item) -> int:
-    session.progress.set_resume(item.id)
+def ask_item(session: Session, item: Item) -> bool:
+    """Whether it was answered right. The answer is kept before its result is shown: what was said holds."""
     start = time.monotonic()
     say(f"{item.title}  [{item.id}]\n")
+
+    def keep(mark: Mark) -> None:
+        session.progress.record_answer(
+            item.id,
+            kind_of(item),
+            correct=mark.correct,
+            score=mark.score,
+            seconds=time.monotonic() - start,
+            detail=mark.detail,
+        )
+
     match item:
         case Quiz() | Predict():
-            mark = _choice(item)
+            mark = _choice(item, keep)
         case Match():
-            mark = _pairs(item)
+            mark = _pairs(item, keep)
         case Open():
-            mark = _open(item)
+            mark = _open(item, keep)
         case Bug():
             from tutor.commands.mending import ask_bug
 
-            mark = ask_bug(session, item)
-    seconds = time.monotonic() - start
-    session.progress.record_answer(
-        item.id, kind_of(item), correct=mark.correct, score=mark.score, seconds=seconds, detail=mark.detail
-    )
-    return PASSED if mark.correct else FELL_SHORT
+            mark = ask_bug(session, item, keep)
+    return mark.correct
 
 
-def _choice(item: Quiz | Predict) -> Mark:
+def _choice(item: Quiz | Predict, keep: Keep) -> Mark:
     say("\n\n".join(text.question_parts(item, width())))
     several = isinstance(item, Quiz) and item.several
     prompt = "\nYour answers, such as 1,3: " if several else "\nYour answer: "
@@ -68,12 +82,13 @@ def _choice(item: Quiz | Predict) -> Mark:
             break
         say(f"Write {'numbers' if several else 'one number'} from 1 to {len(item.options)}.")
     mark = mark_quiz(item, chosen)
+    keep(mark)
     _result(mark)
     say("\n\n".join(text.choice_whys(item, width(), frozenset(chosen))))
     return mark
 
 
-def _pairs(item: Match) -> Mark:
+def _pairs(item: Match, keep: Keep) -> Mark:
     say("\n\n".join(text.match_parts(item, width())))
     order = shuffled_right(item)
     last = chr(96 + len(order))
@@ -87,6 +102,7 @@ def _pairs(item: Match) -> Mark:
             break
         say(f"Write pairs of a number from 1 to {len(order)} and a letter from a to {last}.")
     mark = mark_match(item, answer)
+    keep(mark)
     _result(mark)
     for number, pair in enumerate(item.pairs):
         right = number in answer and item.pairs[answer[number]].right == pair.right
@@ -95,7 +111,7 @@ def _pairs(item: Match) -> Mark:
     return mark
 
 
-def _open(item: Open) -> Mark:
+def _open(item: Open, keep: Keep) -> Mark:
     say(text.wrapped(item.question, width()))
     ask("\nAnswer it aloud or in writing, then press Enter for the model answer. ")
     say("\n\n".join(text.open_answer(item, width())))
@@ -106,6 +122,7 @@ def _open(item: Open) -> Mark:
             break
         say(f"Write numbers from 1 to {len(item.rubric)}.")
     mark = mark_open(item, sorted(claimed))
+    keep(mark)
     _result(mark)
     return mark
 

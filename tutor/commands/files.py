@@ -50,6 +50,8 @@ def solution(name: str, give_up: bool, folder: Path | None) -> int:
         return FELL_SHORT
     if give_up and not state.passed:
         session.progress.record_give_up(item)
+    else:
+        session.progress.record_solution_seen(item)
     say(catalog.find(slug).solution.read_text(encoding="utf-8").rstrip("\n"))
     return PASSED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from tutor import batch
@@ -15,22 +16,27 @@ from tutor.grading import Failed, GradeRequest, VerdictReady
 from tutor.verdict_text import passed, verdict_lines
 
 
-def ask_bug(session: Session, bug: Bug) -> Mark:
+def ask_bug(session: Session, bug: Bug, keep: Callable[[Mark], None]) -> Mark:
+    """`keep` is told of the result before it is shown."""
     say("\n\n".join(text.bug_parts(bug, width())))
     picked, tries = _pick(bug)
     if picked is None:
+        mark = Mark(False, 0.0, "Given up.", {"lines": tries})
+        keep(mark)
         _reveal(bug)
-        return Mark(False, 0.0, "Given up.", {"lines": tries})
+        return mark
     mends = _typed(bug, picked)
     right = _graded(bug, mends)
     detail = {"lines": tries, "mends": {str(line): new for line, new in mends.items()}}
+    score = 0.5 * (len(tries) == 1) + 0.5 if right else 0.25 * (len(tries) == 1)
+    mark = Mark(right, score, "", detail)
+    keep(mark)
     if right:
         say("\n✓ Right: mended.\n")
     else:
         say("\n✗ Not mended.\n")
     _reveal(bug)
-    score = 0.5 * (len(tries) == 1) + 0.5 if right else 0.25 * (len(tries) == 1)
-    return Mark(right, score, "", detail)
+    return mark
 
 
 def _pick(bug: Bug) -> tuple[int | None, list[int]]:

@@ -1,14 +1,15 @@
-"""list, show, progress."""
+"""list, show."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tutor.commands.session import open_session
-from tutor.commands.terminal import PASSED, USAGE, Stop, say, say_json, width
+from tutor.commands.terminal import PASSED, USAGE, Stop, say, width
 from tutor.course.course import Course, UnknownItem, kind_of
 from tutor.course.model import Exercise, Item, Lesson, Module, Walkthrough
 from tutor.course.text import item_text, module_text
+from tutor.schedule import SCHEDULED
 from tutor.standing import standing
 
 
@@ -42,6 +43,8 @@ def show(name: str, answer: bool, folder: Path | None) -> int:
         return PASSED
     passed = isinstance(found, Exercise) and session.progress.state(found.id).passed
     say(item_text(found, width(), answer=answer or passed))
+    if answer and kind_of(found) in SCHEDULED:
+        session.progress.record_solution_seen(found.id)
     if isinstance(found, Exercise):
         say(f"\nYour file: {session.workspace.file(found.exercise)}")
     if isinstance(found, (Lesson, Walkthrough)):
@@ -62,45 +65,3 @@ def _find(course: Course, name: str) -> Item | Module:
         return course.item(name)
     except UnknownItem:
         raise
-
-
-def progress(as_json: bool, folder: Path | None) -> int:
-    session = open_session(folder, create=False)
-    status = standing(session.course, session.progress)
-    states = session.progress.states()
-    if as_json:
-        say_json(
-            {
-                "schema": 1,
-                "done": status.done,
-                "total": status.total,
-                "next": status.next_item.id if status.next_item else None,
-                "modules": [
-                    {"id": part.module.id, "title": part.module.title, "done": part.done, "total": part.total}
-                    for part in status.modules
-                ],
-                "items": [
-                    {
-                        "id": item.id,
-                        "kind": kind_of(item),
-                        "passed": state.passed,
-                        "best": state.best,
-                        "attempts": state.attempts,
-                        "hints": state.hints,
-                        "gave_up": state.gave_up,
-                    }
-                    for item in session.course.items()
-                    if (state := states.get(item.id)) is not None
-                ],
-            }
-        )
-        return PASSED
-    longest = max(len(part.module.title) for part in status.modules)
-    for part in status.modules:
-        filled = round(20 * part.done / part.total)
-        bar = "█" * filled + "░" * (20 - filled)
-        say(f"{part.module.id}  {part.module.title:{longest}}  {bar}  {part.done:3} of {part.total}")
-    say(f"\n{status.done} of {status.total} done.")
-    if status.next_item:
-        say(f"Next: {status.next_item.id}  {status.next_item.title}")
-    return PASSED

@@ -10,7 +10,7 @@ from tutor.commands.terminal import note
 from tutor.course.course import Course
 from tutor.course.loader import CourseErrors, load
 from tutor.course.model import Exercise
-from tutor.progress import Progress
+from tutor.progress import Progress, minutes_of
 from tutor.workspace import Workspace, default_workspace
 
 
@@ -44,7 +44,14 @@ def open_session(folder: Path | None, *, create: bool, course_needed: bool = Tru
     folder = folder if folder is not None else default_workspace()
     workspace = Workspace.open(folder, create=create)
     kept = workspace.progress_file if workspace.folder.is_dir() else None
-    progress = Progress.open(kept, aliases=course.aliases)
+    progress = Progress.open(kept, aliases=course.aliases, minutes=minutes_of(course))
+    progress.on_notice = note
     for notice in (*workspace.notices, *progress.notices):
         note(notice)
     return Session(course, workspace, progress)
+
+
+def say_unkept(progress: Progress) -> None:
+    """At the end: what was answered but could not be kept."""
+    if unkept := progress.parting():
+        note(unkept)

@@ -23,9 +23,9 @@ class Fault:
     advice: str = ""
 
 
-def faults(data: Any) -> Iterator[Fault]:
-    """`data` is what YAML gave for one module file."""
-    yield from _struct(data, model.Module, ())
+def faults(data: Any, wanted: type[msgspec.Struct] = model.Module) -> Iterator[Fault]:
+    """`data` is what YAML gave for one file of that type."""
+    yield from _struct(data, wanted, ())
 
 
 def _struct(data: Any, wanted: type[msgspec.Struct], path: tuple[str | int, ...]) -> Iterator[Fault]:

@@ -19,7 +19,7 @@ also across modules. Everything can be clicked, the keys in the footer too.
 An exercise is a real file: e opens it in your editor, g grades it. With watch on (w), every save grades. \
 The grader runs it in a process of its own, so a crash or an endless loop there cannot hurt this app.
 
-Every answer is saved at once."""
+Every answer is saved at once, and comes back for review, first after days, then after weeks: r on Home."""
 
 MORE_KEYS = (
     ("j k ↑ ↓", "move"),

@@ -11,6 +11,7 @@ from textual.widgets import OptionList, Static
 
 from tutor.course.course import kind_of
 from tutor.course.model import Item, Module
+from tutor.review import Agenda, agenda, due_by_module
 from tutor.screens.outline import OutlineScreen, number_of
 from tutor.standing import ModuleStanding, Standing, standing
 from tutor.widgets.content import DIM_STYLE, Content, bar, inline, plain, stack
@@ -27,6 +28,8 @@ Every answer is kept at once, so leave whenever you like."""
 class HomeScreen(Screen[None]):
     BINDINGS = [
         Binding("c", "carry_on", "Continue"),
+        Binding("r", "review", "Review", tooltip="What is due again, across modules"),
+        Binding("d", "app.drill", "Drill", tooltip="A timed mock interview"),
         Binding("t", "app.stats", "Stats"),
         Binding("comma", "app.settings", "Settings", key_display=","),
         Binding("f1,question_mark", "app.help", "Help", key_display="?"),
@@ -37,9 +40,17 @@ class HomeScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.standing: Standing | None = None
+        self.agenda: Agenda | None = None
+        self.due: dict[str, int] = {}  # by module
+
+    def _look(self) -> None:
+        course, progress = desk(self).course, desk(self).progress
+        self.standing = standing(course, progress)
+        self.agenda = agenda(course, progress)
+        self.due = due_by_module(course, progress) if self.agenda.due else {}
 
     def compose(self) -> ComposeResult:
-        self.standing = standing(desk(self).course, desk(self).progress)
+        self._look()
         yield Static(self._title(), id="where")
         with Vertical(id="home"):
             yield AnswerList(self._rows(), id="modules", classes="rows")
@@ -58,7 +69,7 @@ class HomeScreen(Screen[None]):
     def refresh_standing(self) -> None:
         if not self.query("#modules"):
             return
-        self.standing = standing(desk(self).course, desk(self).progress)
+        self._look()
         modules = self.query_one("#modules", AnswerList)
         for index, row in enumerate(self._rows()):
             modules.replace_option_prompt_at_index(index, row)
@@ -75,9 +86,18 @@ class HomeScreen(Screen[None]):
 
     def _rows(self) -> list[Content]:
         assert self.standing is not None
-        rows = [self._next_row(self.standing.next_item)]
+        rows = [self._review_row() if self._review_first else self._next_row(self.standing.next_item)]
         rows += [self._module_row(part) for part in self.standing.modules]
         return rows
+
+    @property
+    def _review_first(self) -> bool:
+        """What is due comes before what is new: `tutor.review.next_best`."""
+        return self.agenda is not None and bool(self.agenda.due)
+
+    def _review_row(self) -> Content:
+        assert self.agenda is not None
+        return Content.assemble(plain("▶ Review: ", "bold $text-success"), plain(self.agenda.words))
 
     def _next_row(self, item: Item | None) -> Content:
         if item is None:
@@ -93,8 +113,10 @@ class HomeScreen(Screen[None]):
     def _module_row(self, part: ModuleStanding) -> Content:
         module = part.module
         share = plain(f" {part.done:>2}/{part.total:<2} ")
+        count = self.due.get(module.id)
+        due = plain(f"due {count:<2} " if count else " " * 7 if self.due else "", "$text-warning")
         return Content.assemble(
-            plain(f"{number_of(module)} ", "bold"), bar(part.done, part.total), share, inline(module.title)
+            plain(f"{number_of(module)} ", "bold"), bar(part.done, part.total), share, due, inline(module.title)
         )
 
     @on(OptionList.OptionHighlighted, "#modules")
@@ -102,11 +124,22 @@ class HomeScreen(Screen[None]):
         index = self.query_one("#modules", AnswerList).highlighted
         if index is None or self.standing is None:
             return
-        if index:
+        if index == 0 and self._review_first:
+            text = self._about_review()
+        elif index:
             text = self._about(self.standing.modules[index - 1].module)
         else:
             text = self._about_next(self.standing.next_item)
         self.query_one("#about-text", Static).update(text)
+
+    def _about_review(self) -> Content:
+        assert self.agenda is not None
+        why = "Answered before, and by now about to be forgotten. r or Enter begins; leave whenever you like."
+        parts = [plain(f"Due today: {self.agenda.words}", "bold"), plain(""), plain(why)]
+        item = self.standing.next_item if self.standing else None
+        if item is not None:
+            parts += [plain(""), Content.assemble(plain("c goes on with the course: ", DIM_STYLE), inline(item.title))]
+        return stack(parts)
 
     def _about_next(self, item: Item | None) -> Content:
         if item is None:
@@ -138,7 +171,9 @@ class HomeScreen(Screen[None]):
     @on(OptionList.OptionSelected, "#modules")
     def _picked(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        if event.option_index == 0:
+        if event.option_index == 0 and self._review_first:
+            self.action_review()
+        elif event.option_index == 0:
             self.action_carry_on()
         else:
             self.action_module(event.option_index)
@@ -147,6 +182,17 @@ class HomeScreen(Screen[None]):
         modules = desk(self).course.modules
         if number <= len(modules):
             self.app.push_screen(OutlineScreen(modules[number - 1]))
+
+    def action_review(self) -> None:
+        from tutor.screens.review import ReviewScreen
+
+        day = agenda(desk(self).course, desk(self).progress)
+        if day.due:
+            self.app.push_screen(ReviewScreen(day))
+        elif day.next_due:
+            self.notify(f"Nothing is due. The next review is {day.next_words}.", markup=False)
+        else:
+            self.notify("Nothing is due yet. What you answer comes back here after a day or more.", markup=False)
 
     def action_carry_on(self) -> None:
         from tutor.screens.item import ItemScreen

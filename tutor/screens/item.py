@@ -14,6 +14,7 @@ from textual.widgets import OptionList, Static
 
 from tutor.course.course import kind_of
 from tutor.course.model import Item, Module
+from tutor.progress import ItemState
 from tutor.screens.outline import module_items, number_of, row_of
 from tutor.widgets.content import Content, inline, plain
 from tutor.widgets.desk import desk
@@ -154,6 +155,10 @@ class ItemScreen(Screen[None]):
         )
         self._refresh_outline()
         self.refresh_bindings()
+        self.answer_kept(message)
+
+    def answer_kept(self, message: Answered) -> None:
+        """For screens that do more once an answer is recorded."""
 
     def on_page_shown(self, message: PageShown) -> None:
         if message.item in self.module.items:
@@ -204,12 +209,15 @@ class ItemScreen(Screen[None]):
 
     # the outline
 
+    def states_shown(self) -> dict[str, ItemState]:
+        return desk(self).progress.states()
+
     def _refresh_outline(self) -> None:
         outline = self.query_one("#outline", AnswerList)
         if not outline.display:
             return
         outline.clear_options()
-        states = desk(self).progress.states()
+        states = self.states_shown()
         for item in self.entries():
             outline.add_option(row_of(item, states.get(item.id)))
         outline.highlighted = self.entries().index(self.item)
@@ -254,6 +262,7 @@ class ItemScreen(Screen[None]):
 
         state = desk(self).progress.state(self.item.id)
         if state.passed or state.gave_up:
+            desk(self).progress.record_solution_seen(self.item.id)
             self._reveal(True)
             return
         question = "Give up and see the answer? It is recorded; you can still solve it afterwards."

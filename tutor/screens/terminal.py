@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import App, SystemCommand
@@ -13,6 +14,9 @@ from textual.command import Provider
 from textual.screen import Screen
 
 from tutor.widgets.desk import Desk
+
+if TYPE_CHECKING:
+    from tutor.drill.opening import Wanted
 
 DEFAULT_THEME = "textual-dark"
 PARTING_SECONDS = 1.0
@@ -55,8 +59,10 @@ class TritonPrepApp(App[int]):
         self.desk = desk
         self.notices = tuple(notices)
         self.warm_grader = warm_grader
+        self.drill_wanted: Wanted | str | None = None  # what to open with: a drill, "resume", or "choose"
 
     def on_mount(self) -> None:
+        self.desk.progress.on_notice = self._progress_notice
         chosen = self.desk.progress.setting("theme")
         if chosen in self.available_themes:
             self.theme = chosen
@@ -71,6 +77,15 @@ class TritonPrepApp(App[int]):
         self._populate()
         if self.warm_grader:
             self._warm_up()
+        if self.drill_wanted is None:
+            self._offer_drill()
+        elif self.drill_wanted == "choose":
+            self.action_drill()
+        else:
+            self._start_drill(self.drill_wanted)
+
+    def _progress_notice(self, text: str) -> None:
+        self.notify(text, severity="error", timeout=30, markup=False)
 
     @work(thread=True, group="populate", exit_on_error=False)
     def _populate(self) -> None:
@@ -123,6 +138,34 @@ class TritonPrepApp(App[int]):
         names = sorted(name for name in self.available_themes if name != DEFAULT_THEME)
         self.push_screen(SettingsScreen([DEFAULT_THEME, *names], self.theme))
 
+    def action_drill(self) -> None:
+        from tutor.screens.drill_setup import DrillSetupScreen
+
+        self.push_screen(DrillSetupScreen(), self._start_drill)
+
+    def _start_drill(self, wanted: Wanted | str | None) -> None:
+        from tutor.screens.drill_start import start_drill
+
+        start_drill(self, wanted)
+
+    def _offer_drill(self) -> None:
+        """After a crash or a closed terminal: the clock has gone on, so it is said at once."""
+        folder = self.desk.workspace.folder / ".triton-prep" / "drills"
+        if not folder.is_dir():
+            return
+        from tutor.drill.store import unfinished
+        from tutor.screens.confirm import ConfirmScreen
+
+        left = unfinished(self.desk.workspace.folder)
+        if left is not None:
+            began = left.started.replace("T", " ")
+            clock = "It is paused." if left.paused else "Its clock has gone on."
+            clock = "Only its scoring is left." if left.stage == "debrief" else clock
+            question = f"The drill {left.drill.plan.title!r} of {began} is not finished. {clock} Go on with it?"
+            self.push_screen(
+                ConfirmScreen(question, "Go on"), lambda wanted: self._start_drill("resume" if wanted else None)
+            )
+
     def action_stats(self) -> None:
         from tutor.screens.stats import StatsScreen
 
@@ -136,11 +179,21 @@ class TritonPrepApp(App[int]):
         """Another item on top of this one; Esc comes back."""
         from tutor.screens.item import ItemScreen
 
-        self.push_screen(ItemScreen(self.desk.course.item(item_id), visit=True))
+        if not self._closed_book():
+            self.push_screen(ItemScreen(self.desk.course.item(item_id), visit=True))
+
+    def _closed_book(self) -> bool:
+        """A strict drill is under way: the palette must not lead to answers."""
+        closed = any(getattr(screen, "closed_book", False) for screen in self.screen_stack)
+        if closed:
+            self.notify("Not during a strict drill.", severity="warning", markup=False)
+        return closed
 
     async def action_open_item(self, item_id: str) -> None:
         from tutor.screens.item import ItemScreen
 
+        if self._closed_book():
+            return
         item = self.desk.course.item(item_id)
         if isinstance(self.screen, ItemScreen):
             await self.screen.show_item(item)

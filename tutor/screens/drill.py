@@ -1,0 +1,400 @@
+"""A drill in the app: the clock above, one task at a time, and afterwards the scoring of what was spoken."""
+
+from __future__ import annotations
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Container, Horizontal
+from textual.widgets import OptionList, Static
+
+from tutor.drill import judging
+from tutor.drill.draw import Task
+from tutor.drill.kernel_files import KERNELS
+from tutor.drill.notices import Notice
+from tutor.drill.opening import record_results
+from tutor.drill.sitting import Sitting
+from tutor.screens.item import KIND_WORDS, ItemScreen
+from tutor.widgets.content import DIM_STYLE, Content, inline, plain
+from tutor.widgets.desk import desk
+from tutor.widgets.drill_panes import DrillOpenPane, HandedIn, Scored, WaitPane, drill_pane
+from tutor.widgets.keys import KeyLine
+from tutor.widgets.lists import AnswerList
+from tutor.widgets.pane import Answered, HintTaken, ItemPane
+
+NOTICE_SECONDS = 8
+WORDS = {**KIND_WORDS, "talk": "Talk", "optimise": "Optimise", "exercise": "Kernel"}
+
+
+class DrillScreen(ItemScreen, inherit_bindings=False):
+    CSS_PATH = ["item.tcss", "drill.tcss"]  # type: ignore[assignment]
+    BINDINGS = [
+        Binding("n,ctrl+n", "next_item", "Next", key_display="n", tooltip="The next task, or the end of the phase"),
+        Binding("p", "previous_item", "Prev"),
+        Binding("h", "hint", "Hint"),
+        Binding("f8", "flag", "Flag", key_display="F8", tooltip="Mark this task, to come back to it"),
+        Binding("f9", "finish", "Finish", key_display="F9", tooltip="End the whole drill"),
+        Binding("ctrl+t", "pause", "Pause", key_display="^t"),
+        Binding("f2", "outline", "List", key_display="F2", tooltip="The tasks of this phase"),
+        Binding("escape", "back", "Leave", key_display="Esc"),
+    ]
+
+    def __init__(self, sitting: Sitting, notices: tuple[Notice, ...] = ()) -> None:
+        self.sitting = sitting
+        self.asked: Task | None = None  # None: between tasks
+        self.notices = notices
+        self.phase_shown = -1
+        self.ended = False
+        first = next((task.item for task in sitting.state.tasks if task.item), "")
+        super().__init__(sitting.course.item(first) if first else sitting.item(sitting.state.tasks[0]))
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="drill-head"):
+            yield Static(Content(""), id="drill-where")
+            yield Static(Content(""), id="clock")
+        with Horizontal(id="body"):
+            yield AnswerList([], id="outline")
+            yield Container(id="stage")
+        yield KeyLine()
+
+    async def on_mount(self, event: events.Mount | None = None) -> None:
+        if event is not None:
+            event.prevent_default()  # the item screen would open its item
+        self.query_one("#outline").display = False
+        for notice in self.notices:
+            self._say(notice)
+        here = [task for task in self.sitting.tasks() if task.id == self.sitting.state.current]
+        if here and self.sitting.state.stage == "running":  # back at the task that was left
+            self.phase_shown = self.sitting.state.phase
+            await self.show_task(here[0])
+        else:
+            await self._enter()
+        self.query_one("#stage").disabled = self.sitting.state.paused
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        self._save_draft()
+        self.sitting.close()
+
+    @property
+    def closed_book(self) -> bool:
+        return self.sitting.state.strict and self.sitting.state.stage == "running"
+
+    # the clock
+
+    async def _tick(self) -> None:
+        if self.ended:
+            return
+        self._save_draft()
+        for notice in self.sitting.tick():
+            self._say(notice)
+        if self.sitting.state.stage != "running" or self.sitting.state.phase != self.phase_shown:
+            await self._enter()
+        self._show_clock()
+
+    def _say(self, notice: Notice) -> None:
+        severity = "information" if notice.kind == "away" else "warning"
+        self.notify(notice.text, severity=severity, timeout=NOTICE_SECONDS, markup=False)  # type: ignore[arg-type]
+
+    def _show_clock(self) -> None:
+        if self.sitting.state.stage != "running":
+            self.query_one("#clock", Static).update(plain("stopped"))
+            return
+        near = self.sitting.phase.name in self.sitting.state.warned or "all" in self.sitting.state.warned
+        clock = self.query_one("#clock", Static)
+        clock.set_class(near, "-near")
+        clock.update(plain(self.sitting.now().header(narrow=self.app.size.width < 60, near=near)))
+
+    # what is on the stage
+
+    async def _enter(self) -> None:
+        """The beginning of a phase, or of the debrief."""
+        state = self.sitting.state
+        self.phase_shown = state.phase
+        if state.stage != "running":
+            await self._debrief()
+            return
+        phase, plan = self.sitting.phase, state.drill.plan
+        runs = {None: "as often as you like", 0: "at the end only", 1: "once before the end"}.get(
+            phase.grading_runs, f"{phase.grading_runs} times"
+        )
+        kernels = any(task.kind in KERNELS for task in self.sitting.tasks())
+        graded = f"\n\nYour file is graded {runs}." if kernels else ""
+        hint = "\n\nPaused: Ctrl-T goes on." if state.paused else ""
+        head = f"**Phase {state.phase + 1} of {len(plan.phases)}: {phase.name}, {phase.minutes} min**"
+        await self._stage(
+            None, WaitPane(f"{head}\n\n{phase.script}{graded}\n\n`n` begins; the clock runs already.{hint}")
+        )
+
+    async def show_task(self, task: Task) -> None:
+        self.sitting.show(task)
+        if task.id in self.sitting.state.answers:
+            await self._stage(task, WaitPane("Handed in: the first answer counts.\n\n`n` goes on."))
+        else:
+            self.item = self.sitting.item(task)
+            await self._stage(task, drill_pane(self.sitting, task))
+
+    async def _stage(self, task: Task | None, pane: ItemPane | WaitPane) -> None:
+        self._save_draft()
+        self.asked = task
+        stage = self.query_one("#stage")
+        with self.app.batch_update():
+            await stage.remove_children()
+            await stage.mount(pane)
+        self._say_where()
+        self._show_clock()
+        self._refresh_outline()
+        focus = pane.answer_focus() if isinstance(pane, ItemPane) else pane.query_one(".answer")
+        if focus is not None:
+            focus.focus(scroll_visible=False)
+        self.refresh_bindings()
+
+    def _say_where(self) -> None:
+        plan = self.sitting.state.drill.plan
+        where = self.query_one("#drill-where", Static)
+        if self.asked is None:
+            where.update(
+                Content.assemble(inline(plan.title, "bold"), plain(" strict" if self.sitting.state.strict else ""))
+            )
+            return
+        if self.sitting.state.stage != "running":
+            title = inline(self.sitting.item(self.asked).title)
+            where.update(Content.assemble(plain("Score your answer: ", DIM_STYLE), title))
+            return
+        tasks = self.sitting.state.drill.of_phase(self.asked.phase)
+        flag = "⚑ " if self.asked.id in self.sitting.state.flags else ""
+        place = f"{flag}{tasks.index(self.asked) + 1}/{len(tasks)} {WORDS[self.asked.kind]}: "
+        where.update(Content.assemble(plain(place, DIM_STYLE), inline(self.sitting.item(self.asked).title)))
+
+    def on_resize(self) -> None:
+        if self.is_mounted and self.query("#clock"):
+            self._say_where()
+            self._show_clock()
+
+    def leading_action(self) -> str:
+        waiting = bool(self.query(WaitPane))
+        return "next_item" if waiting or (self.query(ItemPane) and self.pane.finished) else ""
+
+    def _save_draft(self) -> None:
+        for pane in self.query(DrillOpenPane):
+            if not pane.debrief and self.asked is not None and pane.is_mounted:
+                self.sitting.draft(self.asked, pane.text)
+
+    # what the panes tell
+
+    async def on_answered(self, message: Answered) -> None:  # type: ignore[override]
+        message.prevent_default()  # it is recorded once the drill is over
+        message.stop()
+        if self.asked is not None and self.asked.kind not in KERNELS:
+            receipt = self.sitting.hand_in(self.asked, message.detail, message.score)
+            await self._handed_in(receipt.counted, receipt.text)
+
+    async def on_handed_in(self, message: HandedIn) -> None:
+        message.stop()
+        receipt = self.sitting.hand_in(message.task, message.detail)
+        await self._handed_in(receipt.counted, receipt.text, go_on=True)
+
+    async def _handed_in(self, counted: bool, words: str, *, go_on: bool = False) -> None:
+        if not counted:
+            self.notify(words, severity="warning", markup=False)
+        self._refresh_outline()
+        if self.sitting.state.phase != self.phase_shown or self.sitting.state.stage != "running":
+            await self._tick()
+        elif go_on or self.sitting.state.strict:
+            await self._next_open()
+        self.refresh_bindings()
+
+    async def _next_open(self) -> None:
+        tasks = self.sitting.tasks()
+        start = tasks.index(self.asked) + 1 if self.asked in tasks else 0
+        for task in (*tasks[start:], *tasks[:start]):
+            if task.id not in self.sitting.state.answers:
+                await self.show_task(task)
+                return
+        last = self.sitting.state.phase == len(self.sitting.state.drill.plan.phases) - 1
+        what = "ends the drill" if last else "ends the phase; the time that is left is not carried over"
+        await self._stage(None, WaitPane(f"All of this phase is handed in.\n\n`n` {what}."))
+
+    def on_hint_taken(self, message: HintTaken) -> None:
+        message.prevent_default()
+        if self.asked is not None:
+            self.sitting.hint(self.asked, message.level)
+
+    # ways on
+
+    async def action_next_item(self) -> None:
+        if self.sitting.state.stage != "running":
+            return
+        tasks = self.sitting.tasks()
+        if self.asked is None:
+            waiting = [task for task in tasks if task.id not in self.sitting.state.answers]
+            if waiting:
+                await self.show_task(waiting[0])
+            else:
+                await self._end_phase()
+            return
+        index = tasks.index(self.asked) + 1
+        if index < len(tasks):
+            await self.show_task(tasks[index])
+        elif all(task.id in self.sitting.state.answers for task in tasks):
+            await self._end_phase()
+        else:
+            self._ask_end_of_phase()
+
+    def _ask_end_of_phase(self) -> None:
+        from tutor.screens.confirm import ConfirmScreen
+
+        tasks, answers = self.sitting.tasks(), self.sitting.state.answers
+        kernels = [task for task in tasks if task.kind in KERNELS]
+        left = [task for task in tasks if task.id not in answers and task not in kernels]
+        file = " Your file is handed in as it is." if kernels else ""
+        open_words = f" {len(left)} not answered." if left else ""
+        question = f"End the phase {self.sitting.phase.name!r}?{file}{open_words} What is in it locks."
+        phase = self.sitting.state.phase
+
+        async def ended(wanted: bool | None) -> None:
+            if wanted and self.sitting.state.phase == phase:
+                await self._end_phase()
+
+        self.app.push_screen(ConfirmScreen(question, "End the phase"), ended)
+
+    async def _end_phase(self) -> None:
+        self._save_draft()
+        self.sitting.next_phase()
+        await self._enter()
+
+    async def action_previous_item(self) -> None:
+        tasks = self.sitting.tasks()
+        index = tasks.index(self.asked) - 1 if self.asked in tasks else -1
+        if index >= 0:
+            await self.show_task(tasks[index])
+
+    def action_finish(self) -> None:
+        from tutor.screens.confirm import ConfirmScreen
+
+        async def ended(wanted: bool | None) -> None:
+            if wanted and self.sitting.state.stage == "running":
+                self._save_draft()
+                self.sitting.finish()
+                await self._enter()
+
+        question = "End the whole drill now? What is not handed in stays empty."
+        self.app.push_screen(ConfirmScreen(question, "End it"), ended)
+
+    def action_flag(self) -> None:
+        if self.asked is not None:
+            self.sitting.flag(self.asked)
+            self._say_where()
+            self._refresh_outline()
+
+    def action_pause(self) -> None:
+        receipt = self.sitting.go_on() if self.sitting.state.paused else self.sitting.pause()
+        self.notify(receipt.text, markup=False)
+        self.query_one("#stage").disabled = self.sitting.state.paused
+        self._show_clock()
+        self.refresh_bindings()
+
+    def action_back(self) -> None:
+        from tutor.screens.confirm import ConfirmScreen
+
+        if self.query_one("#outline").has_focus:
+            self.action_outline()
+            return
+        if self.sitting.state.stage != "running" or self.sitting.state.paused:
+            self.dismiss()
+            return
+        question = "Leave the drill? The clock goes on; d on Home comes back to it."
+        self.app.push_screen(ConfirmScreen(question, "Leave"), self._leave)
+
+    def _leave(self, wanted: bool | None) -> None:
+        if wanted:
+            self.dismiss()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        running = self.sitting.state.stage == "running"
+        if action == "hint":
+            strict = self.sitting.state.strict
+            return running and not strict and bool(self.query(ItemPane)) and bool(self.pane.hints())
+        if action == "pause":
+            return running and not self.sitting.state.strict
+        if action in ("next_item", "previous_item", "flag", "outline"):
+            return running and not self.sitting.state.paused
+        return running if action == "finish" else True
+
+    def action_hint(self) -> None:
+        from tutor.screens.answer import HintScreen
+
+        hints = self.pane.hints()
+        assert self.asked is not None
+        taken = min(max(1, self.sitting.state.hints.get(self.asked.id, 0)), len(hints))
+        task = self.asked
+        self.sitting.hint(task, taken)
+        self.app.push_screen(HintScreen(hints, taken, lambda level: self.sitting.hint(task, level)))
+
+    # the list of the phase's tasks
+
+    def _refresh_outline(self) -> None:
+        outline = self.query_one("#outline", AnswerList)
+        if not outline.display:
+            return
+        outline.clear_options()
+        for number, task in enumerate(self.sitting.tasks(), 1):
+            status = plain(f"{self.sitting.status(task)}: ", DIM_STYLE)
+            outline.add_option(Content.assemble(plain(f"{number} "), status, inline(self.sitting.item(task).title)))
+        outline.highlighted = self.sitting.tasks().index(self.asked) if self.asked in self.sitting.tasks() else 0
+
+    def action_outline(self) -> None:
+        outline = self.query_one("#outline")
+        outline.display = not outline.display
+        self._refresh_outline()
+        if outline.display:
+            outline.focus()
+        elif self.query(ItemPane) and (focus := self.pane.answer_focus()) is not None:
+            focus.focus()
+
+    @on(OptionList.OptionSelected, "#outline")
+    async def _task_picked(self, event: OptionList.OptionSelected) -> None:
+        event.prevent_default()
+        event.stop()
+        self.query_one("#outline").display = False
+        await self.show_task(self.sitting.tasks()[event.option_index])
+
+    # after the clock
+
+    async def _debrief(self) -> None:
+        waiting = judging.to_score(self.sitting)
+        if waiting:
+            task = waiting[0]
+            draft = str(self.sitting.state.answers[task.id].detail.get("draft") or "")
+            item = self.sitting.item(task)
+            await self._stage(task, DrillOpenPane(item, task, draft, debrief=True))  # type: ignore[arg-type]
+            return
+        if self.ended:
+            return
+        self.ended = True
+        jobs = judging.jobs(self.sitting)
+        words = (
+            f"Grading {len(jobs)} of your answers, on inputs you have not seen …" if jobs else "Writing the scorecard …"
+        )
+        await self._stage(None, WaitPane(f"**The clock has stopped.**\n\n{words}"))
+        self._judge(jobs)
+
+    async def on_scored(self, message: Scored) -> None:
+        message.stop()
+        judging.score_spoken(self.sitting, message.task, message.claimed)
+        await self._debrief()
+
+    @work(group="judge", exit_on_error=False)
+    async def _judge(self, jobs: tuple[judging.Job, ...]) -> None:
+        from tutor.drill.report import write_report
+        from tutor.screens.drill_report import DrillReportScreen
+
+        for job in jobs:
+            await judging.judge(self.sitting, job, desk(self).grader)
+        try:
+            report = write_report(self.sitting)
+        except OSError as error:
+            self.notify(f"The scorecard cannot be written: {error}", severity="error", timeout=20, markup=False)
+            return
+        record_results(self.sitting, desk(self).progress)
+        self.app.switch_screen(DrillReportScreen(report))
