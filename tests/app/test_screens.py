@@ -187,7 +187,7 @@ def test_brackets_survive_in_lesson_prose_lists_code_and_tables(session: New) ->
 
 def test_help_lists_the_keys_of_the_screen_below(session: New) -> None:
     async def story() -> None:
-        async with session(size=(100, 40)) as s:
+        async with session(size=(100, 50)) as s:
             await s.open(EXERCISE.id)
             await s.keys("question_mark")
             unwrapped = "".join(line.strip(" │") for line in s.text().splitlines())

@@ -126,8 +126,7 @@ def read_side_by_side(*names: str):
             t.as_strided(t.shape, (*t.stride()[:-1], 1)).clone() if name in names else t
             for name, t in zip("qkv", tensors, strict=True)
         ]
-        changed = any(t.stride(-1) != 1 for name, t in zip("qkv", tensors, strict=True) if name in names)
-        return of_others(*seen_as) if changed else None
+        return of_others(*seen_as)  # contiguous inputs come out right: where they do not, it is another mistake
 
     return model
 
