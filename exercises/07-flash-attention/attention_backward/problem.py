@@ -28,10 +28,13 @@ def work(q, k, v, out, lse, grad_out):
 
 
 def magnitude(q, k, v, out, lse, grad_out):
-    """What rounding p and ds to 16 bits moves in dq, dk and dv."""
+    """What rounding p and ds to 16 bits moves in dq, dk and dv; ds is a difference of float32 sums, rounded as they are."""
     p, ds, scale = parts(q, k, v, out, lse, grad_out)
-    dq = ds.abs() @ widened(k).abs() * scale
-    dk = ds.abs().transpose(-1, -2) @ widened(q).abs() * scale
+    g = widened(grad_out).abs()
+    sums = g @ widened(v).abs().transpose(-1, -2) + (g * widened(out).abs()).sum(-1, keepdim=True)
+    ds = ds.abs() + 8 * p * sums * (torch.finfo(torch.float32).eps / torch.finfo(torch.float16).eps)
+    dq = ds @ widened(k).abs() * scale
+    dk = ds.transpose(-1, -2) @ widened(q).abs() * scale
     return dq, dk, p.transpose(-1, -2) @ widened(grad_out).abs()
 
 
