@@ -23,8 +23,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.server import GraderServer, children, held  # noqa: E402
+from benchmarks.server import GraderServer, held  # noqa: E402
 from grader.catalog import find  # noqa: E402
+from grader.process_tree import children  # noqa: E402
 
 
 @dataclass

@@ -26,8 +26,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.server import GraderServer, Held, children, descendants, held  # noqa: E402
+from benchmarks.server import GraderServer, Held, held  # noqa: E402
 from grader.catalog import find  # noqa: E402
+from grader.process_tree import children, descendants  # noqa: E402
 
 MOST_MB, MOST_SHARE = 8.0, 0.05
 CALL_LIMIT = 0.5  # seconds: a hang ends after this

@@ -20,9 +20,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.server import GraderServer  # noqa: E402
 from grader.catalog import find  # noqa: E402
 from tests.grader.mistakes import KnownMistake, all_mistakes  # noqa: E402
-from tests.grader.server import RealGrader  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "mistakes-interpreter.md"
 NAMED = 0.95  # share of the mistakes that must get their own name
@@ -59,11 +59,15 @@ class Graded:
         return self.mistake.line is None or self.mistake.line in (self.line or "")
 
 
-def graded(server: RealGrader, mistake: KnownMistake, folder: Path) -> Graded:
+def graded(server: GraderServer, mistake: KnownMistake, folder: Path) -> Graded:
+    """Raises RuntimeError when the grader gives no verdict, or has ended."""
     file = folder / f"{mistake.exercise}.py"
     source = mistake.text(find(mistake.exercise).solution.read_text())
     file.write_text(source)
-    return Graded(mistake, source, server.grade(mistake.exercise, file))
+    event, _ = server.grade(mistake.exercise, file, backend="interpreter")
+    if event["event"] != "verdict":
+        raise RuntimeError(str(event.get("message")))
+    return Graded(mistake, source, event["verdict"])
 
 
 def table(rows: list[Graded], seconds: float) -> str:
@@ -115,15 +119,15 @@ def main() -> int:
     parser.add_argument("--no-write", action="store_true", help="print, and leave the results file alone")
     options = parser.parse_args()
     chosen = [m for m in all_mistakes() if not m.why_not_run and options.only in m.id]
-    server, rows, started = RealGrader(), [], time.perf_counter()
+    server, rows, started = GraderServer(), [], time.perf_counter()
     try:
         with tempfile.TemporaryDirectory() as folder:
             for number, mistake in enumerate(chosen, 1):
                 try:
                     row = graded(server, mistake, Path(folder))
-                except AssertionError:  # the grader's own files changed under it, or it died: once more with a new one
+                except RuntimeError:  # the grader's own files changed under it, or it died: once more with a new one
                     server.close()
-                    server = RealGrader()
+                    server = GraderServer()
                     row = graded(server, mistake, Path(folder))
                 rows.append(row)
                 good = row.caught and row.named and row.located

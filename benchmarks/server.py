@@ -37,6 +37,9 @@ class GraderServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(30)
@@ -102,18 +105,3 @@ def held(pid: int) -> Held | None:
         files = len(list((folder / "fd").iterdir()))
         mappings = (folder / "maps").read_text().count("/memfd:")
     return Held(rss, pss, int(status["Threads"]), files, mappings)
-
-
-def children(pid: int) -> list[int]:
-    """The processes that any thread of this one started and has not reaped."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                found += [int(p) for p in (task / "children").read_text().split()]
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    below = children(pid)
-    return [*below, *(p for child in below for p in descendants(child))]

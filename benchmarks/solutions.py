@@ -10,16 +10,15 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from grader.catalog import exercises  # noqa: E402
+from benchmarks.server import GraderServer  # noqa: E402
+from grader.catalog import ExerciseFiles, exercises  # noqa: E402
 
 
 def main() -> int:
@@ -29,28 +28,14 @@ def main() -> int:
     parser.add_argument("--backend", default="auto")
     options = parser.parse_args()
     chosen = [e for e in exercises() if not options.exercises or e.slug in options.exercises]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "grader", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    assert server.stdin is not None and server.stdout is not None
-    ready = json.loads(server.stdout.readline())
+    server = GraderServer()
+    ready = server.ready
     options.out.mkdir(parents=True, exist_ok=True)
     stem = options.out / f"solutions-{ready['device'].lower().replace(' ', '-')}"
     verdicts: list[dict[str, Any]] = []
     for files in chosen:
-        started = time.perf_counter()
-        request = {
-            "op": "grade",
-            "id": files.slug,
-            "exercise": files.slug,
-            "file": str(files.solution),
-            "backend": options.backend,
-            "time": True,
-        }
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        verdict = _verdict(server)
-        verdict["wall_seconds"] = round(time.perf_counter() - started, 2)
+        verdict, seconds = _graded(server, files, options.backend)
+        verdict["wall_seconds"] = round(seconds, 2)
         verdicts.append(verdict)
         diagnosis = verdict.get("diagnosis") or {}
         print(f"{files.slug:20} {verdict['status']:14} {verdict['wall_seconds']:6.1f} s  {_short(verdict)}", flush=True)
@@ -68,23 +53,23 @@ def main() -> int:
         # as they come: an interrupted run keeps what it measured
         stem.with_suffix(".json").write_text(json.dumps(verdicts, indent=1) + "\n")
         stem.with_suffix(".md").write_text(table(ready, verdicts))
-    server.stdin.close()
-    server.wait(30)
+    server.close()
     return 0 if all(v["status"] == "passed" for v in verdicts) else 1
 
 
-def _verdict(server: Any) -> dict[str, Any]:
-    for line in server.stdout:
-        event = json.loads(line)
-        if event["event"] == "verdict":
-            return event["verdict"]
-        if event["event"] == "failed":
-            return {
-                "status": "infrastructure_error",
-                "diagnosis": {"message": event["message"]},
-                "exercise": event["id"],
-            }
-    return {"status": "infrastructure_error", "diagnosis": {"message": "the grader ended"}}
+def _graded(server: GraderServer, files: ExerciseFiles, backend: str) -> tuple[dict[str, Any], float]:
+    """The verdict on the reference solution, and the seconds it took; without one, a verdict that says why."""
+    try:
+        event, seconds = server.grade(files.slug, files.solution, backend=backend, time=True)
+    except RuntimeError as ended:
+        event, seconds = {"event": "failed", "message": str(ended)}, 0.0
+    if event["event"] == "verdict":
+        return event["verdict"], seconds
+    return {
+        "status": "infrastructure_error",
+        "diagnosis": {"message": event["message"]},
+        "exercise": files.slug,
+    }, seconds
 
 
 def _short(verdict: dict[str, Any]) -> str:

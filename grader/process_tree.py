@@ -21,6 +21,11 @@ def descendants(root: int, spared: Collection[int] = ()) -> list[int]:
     return found[1:]
 
 
+def children(pid: int) -> list[int]:
+    """The processes that this one started, or adopted, and has not reaped."""
+    return _by_parent().get(pid, [])
+
+
 def _by_parent() -> dict[int, list[int]]:
     below: dict[int, list[int]] = defaultdict(list)
     for name in os.listdir("/proc"):

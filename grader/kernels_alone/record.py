@@ -12,22 +12,18 @@ from typing import Annotated, Literal
 import msgspec
 
 from grader.verified import record as form
-from grader.verified.record import Argument, Copy, Fill, Malformed, Name, Scratch, Size, Sizes, View
+from grader.verified.record import Argument, Copy, Fill, Malformed, Name, Scratch, Size, Sizes, Strict, View
 
 LONGEST = 1 << 19  # characters
 MOST_SCRATCH = 1 << 28  # bytes that a call may allocate
 MOST_PROGRAMS = 1 << 20  # of one launch
 
 
-class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class Tensor(_Struct, frozen=True, tag_field="kind", tag="tensor"):
+class Tensor(Strict, frozen=True, tag_field="kind", tag="tensor"):
     view: View
 
 
-class Descriptor(_Struct, frozen=True, tag_field="kind", tag="descriptor"):
+class Descriptor(Strict, frozen=True, tag_field="kind", tag="descriptor"):
     """A TensorDescriptor that the host made."""
 
     base: View
@@ -37,14 +33,14 @@ class Descriptor(_Struct, frozen=True, tag_field="kind", tag="descriptor"):
     padding: Name
 
 
-class Plain(_Struct, frozen=True, tag_field="kind", tag="plain"):
+class Plain(Strict, frozen=True, tag_field="kind", tag="plain"):
     """A number (floats as `float.hex`), a truth value, text, None, one of Triton's dtypes, or a kernel by its name."""
 
     what: Literal["int", "float", "bool", "str", "none", "dtype", "kernel"]
     text: Annotated[str, msgspec.Meta(max_length=256)] = ""
 
 
-class Many(_Struct, frozen=True, tag_field="kind", tag="many"):
+class Many(Strict, frozen=True, tag_field="kind", tag="many"):
     """A tuple."""
 
     items: Annotated[tuple[Tensor | Plain | Many, ...], msgspec.Meta(max_length=64)]
@@ -53,13 +49,13 @@ class Many(_Struct, frozen=True, tag_field="kind", tag="many"):
 Value = Tensor | Descriptor | Plain | Many
 
 
-class Launch(_Struct, frozen=True, tag_field="kind", tag="launch"):
+class Launch(Strict, frozen=True, tag_field="kind", tag="launch"):
     kernel: Name
     grid: Annotated[tuple[Size, ...], msgspec.Meta(min_length=1, max_length=3)]
     arguments: Annotated[dict[Name, Value], msgspec.Meta(max_length=256)]
 
 
-class Operation(_Struct, frozen=True, tag_field="kind", tag="operation"):
+class Operation(Strict, frozen=True, tag_field="kind", tag="operation"):
     """A PyTorch operation that the task leaves to PyTorch, by its full name; `out` is None for one in place."""
 
     name: Name
@@ -67,7 +63,7 @@ class Operation(_Struct, frozen=True, tag_field="kind", tag="operation"):
     out: View | None
 
 
-class Record(_Struct, frozen=True):
+class Record(Strict, frozen=True):
     buffers: Annotated[tuple[Argument | Scratch, ...], msgspec.Meta(max_length=form.MOST_BUFFERS)]
     steps: Annotated[tuple[Launch | Fill | Copy | Operation, ...], msgspec.Meta(max_length=form.MOST_STEPS)]
     outputs: Annotated[tuple[View | Name, ...], msgspec.Meta(max_length=form.MOST_OUTPUTS)]

@@ -39,24 +39,24 @@ class Malformed(ValueError):
     """The record makes no sense: the text says where."""
 
 
-class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a record: nothing in it may be unknown."""
 
 
-class Argument(_Struct, frozen=True, tag_field="kind", tag="argument"):
+class Argument(Strict, frozen=True, tag_field="kind", tag="argument"):
     """A tensor argument of the call, by its position among all arguments."""
 
     position: Number
 
 
-class Scratch(_Struct, frozen=True, tag_field="kind", tag="scratch"):
+class Scratch(Strict, frozen=True, tag_field="kind", tag="scratch"):
     """Memory that the call allocated; `dtype` decides what it is poisoned with."""
 
     nbytes: Size
     dtype: Name
 
 
-class View(_Struct, frozen=True):
+class View(Strict, frozen=True):
     """A tensor over a buffer. `offset` in bytes, strides in elements."""
 
     buffer: Number
@@ -69,14 +69,14 @@ class View(_Struct, frozen=True):
         return Region(regions[self.buffer].offset + self.offset, self.shape, self.stride, DTYPES[self.dtype])
 
 
-class Pointer(_Struct, frozen=True, tag_field="kind", tag="pointer"):
+class Pointer(Strict, frozen=True, tag_field="kind", tag="pointer"):
     """An address in a buffer; a null pointer without one."""
 
     buffer: Number | None
     offset: Size = 0
 
 
-class Scalar(_Struct, frozen=True, tag_field="kind", tag="scalar"):
+class Scalar(Strict, frozen=True, tag_field="kind", tag="scalar"):
     """A number: decimal for integers, hexadecimal (`float.hex`) for floats, so that every bit arrives."""
 
     type: Name
@@ -92,24 +92,24 @@ class Scalar(_Struct, frozen=True, tag_field="kind", tag="scalar"):
         return value if bits == 1 or value < 2 ** (bits - 1) else value - 2**bits
 
 
-class Kernel(_Struct, frozen=True):
+class Kernel(Strict, frozen=True):
     name: Name
     ttir: Annotated[str, msgspec.Meta(max_length=MOST_TTIR)]
     options: Annotated[dict[Name, bool | int], msgspec.Meta(max_length=32)]
 
 
-class Launch(_Struct, frozen=True, tag_field="kind", tag="launch"):
+class Launch(Strict, frozen=True, tag_field="kind", tag="launch"):
     kernel: Number
     grid: tuple[Size, Size, Size]
     arguments: Annotated[tuple[Pointer | Scalar, ...], msgspec.Meta(max_length=256)]
 
 
-class Fill(_Struct, frozen=True, tag_field="kind", tag="fill"):
+class Fill(Strict, frozen=True, tag_field="kind", tag="fill"):
     to: View
     value: Scalar
 
 
-class Copy(_Struct, frozen=True, tag_field="kind", tag="copy"):
+class Copy(Strict, frozen=True, tag_field="kind", tag="copy"):
     """Element by element, with the conversion of dtypes that PyTorch's copy_ makes."""
 
     to: View
@@ -119,7 +119,7 @@ class Copy(_Struct, frozen=True, tag_field="kind", tag="copy"):
 Step = Launch | Fill | Copy
 
 
-class Record(_Struct, frozen=True):
+class Record(Strict, frozen=True):
     """One call. A returned value that is no tensor appears by the name of its type."""
 
     buffers: Annotated[tuple[Argument | Scratch, ...], msgspec.Meta(max_length=MOST_BUFFERS)]
