@@ -20,6 +20,7 @@ L2_FLUSH_BYTES = 256 << 20  # several times the largest L2
 ROUNDS = (7, 60)  # least and most
 BUDGET = 0.6  # seconds of rounds
 IDLE = 5e-4  # seconds that a device may take to say that it has nothing to do
+TRIES = 5  # of that: a busy machine may put off one answer, work on another stream is there every time
 SHIFT = 12347  # elements
 # held here, before the learner's file is imported: what is patched later does not reach them
 elapsed_ms, clock = torch.cuda.Event.elapsed_time, time.perf_counter
@@ -64,6 +65,15 @@ def differently(args: list[Any], learner: Callable[[], Any], eager: Callable[[],
     changed = next((a for a in args if isinstance(a, torch.Tensor) and a.dtype.is_floating_point), None)
     if changed is not None:
         changed.copy_(changed.roll(SHIFT))
+    for _ in range(TRIES):
+        out, late = _left_behind(learner)
+        if late <= IDLE:
+            return differs(out, eager())
+    return "work goes on when the current stream is done: launch on the current stream, and wait for others"
+
+
+def _left_behind(learner: Callable[[], Any]) -> tuple[Any, float]:
+    """What the function gives, and for how many seconds the device goes on when the current stream is done."""
     torch.cuda.synchronize()
     done = torch.cuda.Event()
     out = learner()
@@ -71,9 +81,7 @@ def differently(args: list[Any], learner: Callable[[], Any], eager: Callable[[],
     done.synchronize()
     started = clock()
     torch.cuda.synchronize()
-    if clock() - started > IDLE:
-        return "work goes on when the current stream is done: launch on the current stream, and wait for others"
-    return differs(out, eager())
+    return out, clock() - started
 
 
 def baselines(message: dict[str, Any]) -> dict[str, Any]:
