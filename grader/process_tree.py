@@ -28,7 +28,7 @@ def children(pid: int) -> list[int]:
 
 def _by_parent() -> dict[int, list[int]]:
     below: dict[int, list[int]] = defaultdict(list)
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # other systems have none
         if name.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                 # the name before the last parenthesis may hold anything

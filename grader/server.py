@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import importlib.util
 import json
 import os
@@ -138,6 +139,8 @@ class Server:
 
         operation = request.get("op")
         handler = getattr(self, f"_{operation}", None) if operation in OPERATIONS else None
+        if operation in ANSWERS:
+            handler = self._answer
         if handler is None:
             emit({"event": "failed", "kind": "usage", "message": f"unknown operation {operation!r}"})
             return
@@ -186,6 +189,17 @@ class Server:
         kernels = inspect_kernel(self.judge, Submission(files, path, read_source(path)), options_of(request), stage)
         emit({"event": "inspected", "kernels": kernels})
 
+    def _answer(self, request: dict[str, Any], emit: Any) -> None:
+        from grader.grade import Submission
+
+        files = find(str(request.get("exercise")))
+        path = str(request.get("file") or files.stub)
+        answer = importlib.import_module(ANSWERS[request["op"]]).answer
+        number = request.get("id")
+        submission = Submission(files, path, read_source(path))
+        data = answer(self.judge, submission, request, emit, lambda: number in self.cancelled)
+        emit({"event": "answer", "data": data})
+
     def _audit(self, request: dict[str, Any], emit: Any) -> None:
         from grader.audit import audit
 
@@ -198,6 +212,8 @@ class Server:
 
 
 OPERATIONS = {"grade", "inspect", "audit", "doctor"}
+# operation: the module whose `answer(judge, submission, request, emit, cancelled)` gives the data of its answer
+ANSWERS: dict[str, str] = {}
 
 
 def options_of(request: dict[str, Any]) -> Any:

@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from grader.process_tree import descendants
+
 COMMAND_VARIABLE = "TRITON_PREP_GRADER"
 LONGEST_LINE = 64 * 2**20  # a verdict carries the learner's printed output, which the grader cuts well below this
 START_SECONDS = 120.0
@@ -77,8 +79,24 @@ class DoctorReport:
     report: dict[str, Any]
 
 
-Event = Stage | CaseDone | VerdictReady | Failed | Inspected | Audited | DoctorReport
-LAST_EVENTS = (VerdictReady, Failed, Inspected, Audited, DoctorReport)
+@dataclass(frozen=True)
+class Progressed:
+    id: str
+    done: int
+    total: int
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an operation of `grader.server.ANSWERS` gives."""
+
+    id: str
+    data: dict[str, Any]
+
+
+Event = Stage | CaseDone | VerdictReady | Failed | Inspected | Audited | DoctorReport | Progressed | Answer
+LAST_EVENTS = (VerdictReady, Failed, Inspected, Audited, DoctorReport, Answer)
 
 
 @dataclass(frozen=True)
@@ -253,6 +271,10 @@ class Grader:
             {"op": "inspect", "exercise": exercise, "file": os.path.abspath(file), "stage": stage, "target": target}
         )
 
+    def ask(self, operation: str, exercise: str, file: Path, **fields: Any) -> AsyncIterator[Event]:
+        """One of `grader.server.ANSWERS`: Stage and Progressed as they come, then exactly one Answer or Failed."""
+        return self._request({"op": operation, "exercise": exercise, "file": os.path.abspath(file), **fields})
+
     def doctor(self) -> AsyncIterator[Event]:
         return self._request({"op": "doctor"})
 
@@ -271,7 +293,7 @@ class Grader:
             return
         session.closing = True
         if session.process.returncode is None:
-            family = [session.process.pid, *_descendants(session.process.pid)]
+            family = [session.process.pid, *descendants(session.process.pid)]
             await _send(session, {"op": "shutdown"})
             with contextlib.suppress(Exception):
                 assert session.process.stdin is not None
@@ -357,31 +379,19 @@ def _event(message: dict[str, Any]) -> Event | None:
             return Audited(name, message["report"])
         case "doctor":
             return DoctorReport(name, message["report"])
+        case "progress":
+            return Progressed(name, message["done"], message["total"], message.get("words", ""))
+        case "answer":
+            return Answer(name, message["data"])
     return None
 
 
 def _kill_tree(pid: int) -> None:
     """Runners sit in process groups of their own, so killing the server's group would leave them running."""
-    _kill([pid, *_descendants(pid)])
+    _kill([pid, *descendants(pid)])
 
 
 def _kill(pids: Sequence[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _descendants(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, pending = [], [pid]
-    while pending:
-        for child in children.get(pending.pop(), ()):
-            found.append(child)
-            pending.append(child)
-    return found
