@@ -109,6 +109,7 @@ def test_mastery_is_the_last_score_times_the_chance_of_recall_over_all_items() -
     learner.answers(course.items()[0]).answers(course.items()[1], correct=False, score=0.5)
     (concept,) = concepts(course, learner.progress)
     assert (concept.mastery, concept.answered, concept.items) == (pytest.approx((1 + 0.5) / 4), 2, 4)
+    assert concept.of_answered == pytest.approx((1 + 0.5) / 2)
     (later,) = concepts(course, learner.on(40).progress)
     assert 0.1 < later.mastery < concept.mastery
     learner.answers(course.items()[1])

@@ -19,6 +19,11 @@ class Concept:
     answered: int
     items: int
 
+    @property
+    def of_answered(self) -> float:
+        """The mastery of what was answered, at least one item: how weak a topic is, not how much of it is new."""
+        return self.mastery * self.items / self.answered
+
 
 @dataclass(frozen=True)
 class Streak:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.drill.conftest import BLITZ, COURSE, ROUND
 from tutor.course.loader import load
 from tutor.drill.draw import UNSEEN_MASTERY, WEAK_FACTOR, CannotDraw, History, draw
+from tutor.drill.opening import Wanted, drawn
 from tutor.drill.plan import Phase, Pick, Plan, load_plans, pool_errors
+from tutor.progress import Progress
+from tutor.workspace import Workspace
 
 ITEMS = {item.id: item for item in COURSE.items()}
 
@@ -92,3 +97,18 @@ def test_the_built_in_plans_fit_the_built_in_course() -> None:
                 wanted = sum(pick.count for phase in plan.phases for pick in phase.picks)
                 wanted += sum(bool(phase.talk) + bool(phase.optimise) for phase in plan.phases)
                 assert len(draw(plan, course, seed, module=module).tasks) == wanted
+
+
+def test_what_was_answered_wrongly_weighs_in_the_next_drill(tmp_path: Path) -> None:
+    progress, workspace = Progress.open(None), Workspace.open(tmp_path / "work")
+    for item in COURSE.items():
+        if ".quiz." in item.id:
+            wrong = item.concept == "concept0"
+            progress.record_answer(item.id, "quiz", correct=not wrong, score=0.0 if wrong else 1.0)
+
+    def drawn_concepts(answered: Progress) -> list[str]:
+        drills = [drawn(Wanted(BLITZ), COURSE, answered, workspace) for _ in range(150)]
+        return [ITEMS[task.item].concept for drill in drills for task in drill.tasks]
+
+    weak, even = drawn_concepts(progress).count("concept0"), drawn_concepts(Progress.open(None)).count("concept0")
+    assert weak > 1.4 * even  # of 600: about 310 against 138, each with a deviation of 12

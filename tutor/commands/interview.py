@@ -177,9 +177,11 @@ class Interview:
                 break
             numbers = ", ".join(str(tasks.index(task) + 1) for task in left)
             picked = self.ask(f"\nNot answered: {numbers}. A number goes back to it, Enter ends the phase: ").strip()
-            waiting = [task for task in left if str(tasks.index(task) + 1) == picked]
             if not picked:
                 break
+            waiting = [task for task in left if str(tasks.index(task) + 1) == picked]
+            if not waiting:
+                say(f"{picked!r} is none of {numbers}.")
         sitting.next_phase()
 
     def _task(self, task: Task, number: int, count: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tutor.course.course import Course
-from tutor.drill.draw import Drill, draw, fresh_seed
-from tutor.drill.history import history
+from tutor.drill.draw import Drill, History, draw, fresh_seed
 from tutor.drill.plan import Plan
 from tutor.drill.sitting import Sitting
 from tutor.drill.store import states
+from tutor.mastery import concepts
 from tutor.progress import Progress
 from tutor.workspace import Workspace
 
@@ -34,7 +34,8 @@ def drawn(wanted: Wanted, course: Course, progress: Progress, workspace: Workspa
         return draw(wanted.plan, course, wanted.seed, module=wanted.module, shared=True)
     before = states(workspace.folder)
     last = tuple(task.item for task in before[-1].tasks if task.item) if before else ()
-    return draw(wanted.plan, course, fresh_seed(), history(course, progress, last), module=wanted.module)
+    known = {concept.name: concept.of_answered for concept in concepts(course, progress) if concept.answered}
+    return draw(wanted.plan, course, fresh_seed(), History(known, frozenset(last)), module=wanted.module)
 
 
 def strictness(wanted: Wanted) -> bool:
