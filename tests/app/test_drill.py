@@ -92,7 +92,9 @@ def test_a_whole_drill(session: Callable[..., Session], size: tuple[int, int], t
             await s.until(lambda: screen.sitting.state.phase == 1)
             await s.keys("n")
             await s.until_shown("Which x[i]?")
-            await s.type("All of x[i]")
+            await s.type(
+                "All of x[i], and then a long sentence that no line holds: every word of it is seen again, to its *end*"
+            )
             await s.keys("f6")
             await s.until(lambda: screen.asked is not None and screen.asked.kind == "exercise")
             screen.sitting.file(screen.asked).write_text("# mine\n")  # type: ignore[arg-type]
@@ -102,6 +104,10 @@ def test_a_whole_drill(session: Callable[..., Session], size: tuple[int, int], t
             await s.until_shown("End the phase")
             await s.keys("y")
             await s.until_shown("Your answer")
+            await s.until(lambda: s.app.focused is not None and s.app.focused.id == "rubric")
+            assert "Score your answer 1 of 1" in s.text()
+            if size[0] == 80:
+                assert "to its *end*" in s.text()
             await s.keys("space", "enter")
             await s.until(lambda: isinstance(s.app.screen, DrillReportScreen))
             assert "hire" in s.text()

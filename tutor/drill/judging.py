@@ -39,12 +39,18 @@ def deciding_seed(drill_seed: int, task_id: str) -> int:
 
 def to_score(sitting: Sitting) -> tuple[Task, ...]:
     """Spoken answers that still wait for the candidate's own scoring."""
-    answers = sitting.state.answers
-    return tuple(
-        task
-        for task in sitting.state.tasks
-        if task.kind in SELF_SCORED and task.id in answers and answers[task.id].score is None
-    )
+    return tuple(task for task in _spoken(sitting) if sitting.state.answers[task.id].score is None)
+
+
+def place_of_spoken(sitting: Sitting, task: Task) -> tuple[int, int]:
+    """Which of the spoken answers this is, from 1, and how many there are."""
+    spoken = _spoken(sitting)
+    return spoken.index(task) + 1, len(spoken)
+
+
+def _spoken(sitting: Sitting) -> tuple[Task, ...]:
+    tasks, answers = sitting.state.tasks, sitting.state.answers
+    return tuple(task for task in tasks if task.kind in SELF_SCORED and task.id in answers)
 
 
 def score_spoken(sitting: Sitting, task: Task, claimed: Collection[int]) -> float:

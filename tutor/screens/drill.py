@@ -159,7 +159,8 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
             return
         if self.sitting.state.stage != "running":
             title = inline(self.sitting.item(self.asked).title)
-            where.update(Content.assemble(plain("Score your answer: ", DIM_STYLE), title))
+            number, count = judging.place_of_spoken(self.sitting, self.asked)
+            where.update(Content.assemble(plain(f"Score your answer {number} of {count}: ", DIM_STYLE), title))
             return
         tasks = self.sitting.state.drill.of_phase(self.asked.phase)
         flag = "⚑ " if self.asked.id in self.sitting.state.flags else ""
@@ -373,10 +374,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
             return
         self.ended = True
         jobs = judging.jobs(self.sitting)
-        words = (
-            f"Grading {len(jobs)} of your answers, on inputs you have not seen …" if jobs else "Writing the scorecard …"
-        )
-        await self._stage(None, WaitPane(f"**The clock has stopped.**\n\n{words}"))
+        await self._stage(None, WaitPane("**The clock has stopped.**\n\nWriting the scorecard …"))
         self._judge(jobs)
 
     async def on_scored(self, message: Scored) -> None:
@@ -389,7 +387,9 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         from tutor.drill.report import write_report
         from tutor.screens.drill_report import DrillReportScreen
 
-        for job in jobs:
+        for number, job in enumerate(jobs, 1):
+            words = f"Grading answer {number} of {len(jobs)}, on inputs you have not seen …"
+            await self.query_one(WaitPane).say(f"**The clock has stopped.**\n\n{words}")
             await judging.judge(self.sitting, job, desk(self).grader)
         try:
             report = write_report(self.sitting)

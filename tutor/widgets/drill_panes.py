@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +159,9 @@ class DrillBugPane(BugPane, inherit_bindings=False):
         self.post_message(HandedIn(self.asked, {"line": self.first, "edits": self._edits_as_text()}))
 
 
+FENCE = "~" * 12  # longer than any that an answer may hold
+
+
 class DrillOpenPane(OpenPane, inherit_bindings=False):
     """During the drill: write or say it, and hand it in. In the debrief: the model answer, and the rubric to tick."""
 
@@ -187,7 +191,10 @@ class DrillOpenPane(OpenPane, inherit_bindings=False):
         return self.query_one("#rubric" if self.debrief else "#draft")
 
     def _model(self) -> str:
-        said = f"```text\n{self.written}\n```" if self.written.strip() else "You answered aloud."
+        width = min(self.app.size.width - 8, 88)
+        lines = [part for line in self.written.splitlines() for part in textwrap.wrap(line, width) or [""]]
+        body = "\n".join(lines)
+        said = f"{FENCE}text\n{body}\n{FENCE}" if body.strip() else "You answered aloud."
         model, question = self.question.answer, self.question.question
         return f"**Your answer**\n\n{said}\n\n**A model answer**\n\n{model}\n\n**The question was**\n\n{question}"
 
@@ -301,3 +308,6 @@ class WaitPane(Vertical):
     def compose(self) -> ComposeResult:
         with Reading(classes="answer"):
             yield Prose(self.words)
+
+    async def say(self, words: str) -> None:
+        await self.query_one(Prose).update(words)
