@@ -1,6 +1,6 @@
 """A stand-in for `python -m grader serve`: speaks the protocol without torch. Behaviour follows the graded file's text.
 
-Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause), `# slow` takes 5 s,
+Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause), `# slow` takes a minute,
 `# die` ends the process, `# noise` sends stray lines first. Otherwise: passed.
 Environment: FAKE_GRADER_BACKEND (interpreter), FAKE_GRADER_SILENT=1 (ends before it is ready), FAKE_GRADER_LOG (a file).
 """
@@ -57,7 +57,7 @@ def grade(request: dict[str, Any]) -> None:
         say(event="stage", id="someone-else", name="run", state="started")
     say(event="stage", id=name, name="import", state="started")
     say(event="stage", id=name, name="import", state="done", seconds=0.01)
-    deadline = time.monotonic() + (5 if "# slow" in text else 0)
+    deadline = time.monotonic() + (60 if "# slow" in text else 0)
     while time.monotonic() < deadline and name not in cancelled:
         time.sleep(0.01)
     if name in cancelled:

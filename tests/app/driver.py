@@ -59,7 +59,7 @@ class Session:
                 return
         raise AssertionError(f"{text!r} is not on the screen:\n{self.text()}")
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             await self.pilot.pause(0.02)

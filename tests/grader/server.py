@@ -56,7 +56,7 @@ class RealGrader:
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(120)
 
 
 def line_text(verdict: dict[str, Any]) -> str:

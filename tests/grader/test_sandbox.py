@@ -129,7 +129,7 @@ import time
     started = time.monotonic()
     verdict = submit("vector_add", source=storm)
     assert verdict["status"] in ("crashed", "runtime_error"), verdict["diagnosis"]
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 55  # seconds; the children sleep for 60
     assert set(descendants(grader.process.pid)) <= before
 
 
