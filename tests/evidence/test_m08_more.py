@@ -58,16 +58,16 @@ def test_registers_of_the_layer_norm_backward():
         + SASS.replace('r"REG:', 'r"STACK:').replace("def registers", "def stack")
         + SASS
         + """
-x, f = torch.zeros(64, 8192).bfloat16(), torch.zeros(64, 8192)
-for warps in (4, 8, 16):
-    kernel = backward_kernel[(64,)](x, x, f, f, x, x, f, f, 64, 8192, BLOCK_N=8192, num_warps=warps)
+for n, warps in ((8192, 4), (8192, 8), (8192, 16), (8192, 32), (16384, 16), (16384, 32)):
+    x, f = torch.zeros(64, n).bfloat16(), torch.zeros(64, n)
+    kernel = backward_kernel[(64,)](x, x, f, f, x, x, f, f, 64, n, BLOCK_N=n, num_warps=warps)
     print(registers(kernel), stack(kernel))
 """
     )
     registers, stacks = zip(*(map(int, line.split()) for line in out.splitlines()), strict=True)
-    assert [size > 0 for size in stacks] == [True, False, False]
-    assert list(registers) == sorted(registers, reverse=True)
-    assert registers[0] == 255 and registers[1] > 200 and 96 <= registers[2] <= 128
+    assert [size > 0 for size in stacks] == [True, False, False, False, True, True]  # 5 * 16384 numbers fit nowhere
+    assert list(registers[:4]) == sorted(registers[:4], reverse=True)
+    assert registers[0] == 255 and registers[1] > 200 and 96 <= registers[2] <= 128 and registers[3] <= 64
 
 
 def test_two_sigmoids():
