@@ -151,5 +151,11 @@ class Problem:
     tolerance: Tolerance = field(default_factory=Tolerance)
     autotuned: bool = False  # the task asks for an autotuned kernel
     timing: Timing | None = None
+    sizes: tuple[Timing, ...] = ()  # more inputs to time with, for a sweep; `timing` is the one that ranks
     fixed: Mapping[str, str] = field(default_factory=dict)  # names the file must define beside the entry, with why
     eager: Callable[..., Outputs] | None = None  # PyTorch's best eager call, the baseline; None: the reference
+
+    @property
+    def timings(self) -> tuple[Timing, ...]:
+        """Every size that can be timed, the one that ranks first."""
+        return ((self.timing,) if self.timing is not None else ()) + self.sizes

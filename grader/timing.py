@@ -1,7 +1,8 @@
 """In a runner on a GPU: the time of the learner's function, beside PyTorch, torch.compile and the reference solution.
 
-Cold L2, the candidates interleaved round by round, medians with spread, outputs verified. The limits (copy bandwidth,
-matmul peak) are measured in the same run. This process holds the learner's code: its figures are unverified.
+Cold L2, the candidates interleaved round by round on values that change from round to round, medians with spread, the
+last round's outputs verified. The limits (copy bandwidth, matmul peak) are measured in the same run. This process holds
+the learner's code: its figures are unverified.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 import torch
 
-from grader.problem import Draw, Problem
+from grader.problem import Draw, Problem, Timing
+from grader.ranking import summary
 
 L2_FLUSH_BYTES = 256 << 20  # several times the largest L2
 ROUNDS = (7, 60)  # least and most
@@ -36,7 +39,7 @@ def timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
-    problem, args = _prepared(message)
+    problem, timing, args = _prepared(message)
 
     def learner() -> Any:
         return runner.perform(args)
@@ -49,12 +52,27 @@ def _timed(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
             return {"event": "timed", "wrong": wrong}
     else:
         learner()
-    measured = _measured(problem, args, candidates)
+    rounds = Rounds(moving_on(args) if not problem.mutates else None)
+    measured = _measured(problem, timing, args, candidates, rounds)
     if not problem.mutates:
-        wrong = differently(args, learner, candidates["eager_us"])
+        wrong = differs(rounds.last["median_us"], rounds.last["eager_us"])
+        rounds.last.clear()
+        wrong = wrong or differently(args, learner, candidates["eager_us"])
         if wrong:
             return {"event": "timed", "wrong": wrong}
-    return {"event": "timed", **measured, "notes": notes}
+    return {"event": "timed", **measured, "host_us": summary(rounds.host["median_us"])[0], "notes": notes}
+
+
+def moving_on(args: list[Any]) -> Callable[[], None]:
+    """Changes the values of the inputs where they lie: no result of an earlier call is right then."""
+    tensors = [a for a in args if isinstance(a, torch.Tensor) and a.dtype.is_floating_point and a.numel()]
+    changing = [tensor for tensor in tensors if 0 not in tensor.stride()]
+
+    def move() -> None:
+        for tensor in changing:
+            tensor.copy_(tensor.roll(SHIFT))
+
+    return move
 
 
 def differently(args: list[Any], learner: Callable[[], Any], eager: Callable[[], Any]) -> str | None:
@@ -86,19 +104,21 @@ def _left_behind(learner: Callable[[], Any]) -> tuple[Any, float]:
 
 def baselines(message: dict[str, Any]) -> dict[str, Any]:
     """In a process without the learner's code: everything but the learner's own time."""
-    problem, args = _prepared(message)
+    problem, timing, args = _prepared(message)
     notes: list[str] = []
     candidates = _baselines(problem, args, message, notes, lambda args, entry: entry(*args))
-    return {"event": "baselines", **_measured(problem, args, candidates), "notes": notes}
+    rounds = Rounds(moving_on(args) if not problem.mutates else None)
+    return {"event": "baselines", **_measured(problem, timing, args, candidates, rounds), "notes": notes}
 
 
-def _prepared(message: dict[str, Any]) -> tuple[Problem, list[Any]]:
+def _prepared(message: dict[str, Any]) -> tuple[Problem, Timing, list[Any]]:
+    """The problem, the size that is timed, and its inputs; `size` counts from the one that ranks."""
     from grader.catalog import find
     from grader.grade import load_problem
 
     problem = load_problem(find(message["exercise"]))
-    assert problem.timing is not None  # the judge asks only where there is one
-    return problem, list(problem.timing.make(Draw(int(message["seed"]), "cuda")))
+    timing = problem.timings[int(message.get("size", 0))]  # the judge asks only where there is one
+    return problem, timing, list(timing.make(Draw(int(message["seed"]), "cuda")))
 
 
 def _baselines(
@@ -123,16 +143,16 @@ def _baselines(
     return candidates
 
 
-def _measured(problem: Problem, args: list[Any], candidates: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+def _measured(
+    problem: Problem, timing: Timing, args: list[Any], candidates: dict[str, Callable[[], Any]], rounds: Rounds
+) -> dict[str, Any]:
     """The candidates' times, and what they are judged against."""
     from grader.expectation import work_of
 
-    timing = problem.timing
-    assert timing is not None
     limits = {"copy_gb_per_s": copy_bandwidth()}
     if timing.limit == "compute":
         limits["matmul_tflop_per_s"] = matmul_peak(args)
-    samples = interleaved(candidates)
+    samples = interleaved(candidates, rounds)
     work = work_of(problem, args)
     return {
         "case": timing.name,
@@ -143,15 +163,31 @@ def _measured(problem: Problem, args: list[Any], candidates: dict[str, Callable[
         "thresholds": [timing.fair, timing.fast],
         "working_set": sum(a.numel() * a.element_size() for a in args if isinstance(a, torch.Tensor)),
         "l2_bytes": torch.cuda.get_device_properties(0).L2_cache_size,
+        # "highest": PyTorch multiplies float32 exactly; a kernel's tl.dot may take TF32, which is faster and less exact
+        "float32_matmul": torch.get_float32_matmul_precision() if _multiplies_float32(timing, args) else None,
     }
+
+
+def _multiplies_float32(timing: Timing, args: list[Any]) -> bool:
+    return timing.limit == "compute" and any(getattr(a, "dtype", None) == torch.float32 for a in args)
 
 
 def errors_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
 
 
-def interleaved(candidates: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
+@dataclass
+class Rounds:
+    """What is done between the rounds of a timing run, and what is kept of them."""
+
+    move: Callable[[], None] | None = None  # changes the inputs before each round
+    last: dict[str, Any] = field(default_factory=dict)  # each candidate's output of the last round
+    host: dict[str, list[float]] = field(default_factory=dict)  # microseconds until each call returned
+
+
+def interleaved(candidates: dict[str, Callable[[], Any]], kept: Rounds | None = None) -> dict[str, list[float]]:
     """Microseconds of each call, by events; every candidate once a round, the L2 flushed before each."""
+    kept = kept or Rounds()
     flush = torch.empty(L2_FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     for call in candidates.values():
         for _ in range(3):
@@ -167,22 +203,25 @@ def interleaved(candidates: dict[str, Callable[[], Any]]) -> dict[str, list[floa
     one_round = elapsed_ms(begin, end) / 1000
     rounds = int(min(ROUNDS[1], max(ROUNDS[0], BUDGET / max(one_round, 1e-6))))
     marks: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name in candidates}
+    kept.host = {name: [] for name in candidates}
     for _ in range(rounds):
+        if kept.move is not None:
+            kept.move()
         for name, call in candidates.items():
+            kept.last.pop(name, None)  # its memory is the next call's
             flush.zero_()
             pair = (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
             pair[0].record()
-            call()
+            started = clock()
+            out = call()
+            kept.host[name].append((clock() - started) * 1e6)
             pair[1].record()
             marks[name].append(pair)
+            if kept.move is not None:
+                kept.last[name] = out
+            del out
     torch.cuda.synchronize()
     return {name: [elapsed_ms(a, b) * 1000 for a, b in pairs] for name, pairs in marks.items()}
-
-
-def summary(values: list[float]) -> list[float]:
-    """Median, 20th and 80th percentile."""
-    ordered = sorted(values)
-    return [median(ordered), ordered[int(0.2 * (len(ordered) - 1))], ordered[int(0.8 * (len(ordered) - 1))]]
 
 
 def copy_bandwidth() -> float:

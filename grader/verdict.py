@@ -40,6 +40,7 @@ class Verdict:
     compile: list[dict[str, Any]] | None = None
     traffic: dict[str, Any] | None = None
     timing: dict[str, Any] | None = None
+    estimate: dict[str, Any] | None = None  # modelled, where nothing can be measured
     notes: list[str] = field(default_factory=list)
     output: dict[str, Any] | None = None
     # for the diagnosis, not in the JSON
@@ -103,6 +104,7 @@ class Verdict:
             "compile": self.compile,
             "traffic": self.traffic,
             "timing": self.timing,
+            "estimate": self.estimate,
             "notes": self.notes,
             "output": self.output,
         }

@@ -17,7 +17,7 @@ from grader.case_runner import CPU_GUARD, CUDA_GUARD, Buffers, Outcome
 from grader.expectation import Values, seed_of
 from grader.failures import Refused, RunnerGone
 from grader.grade import CALL_LIMIT, Grade
-from grader.measure import LIMIT, ranked
+from grader.measure import LIMIT, keep
 from grader.problem import Draw
 from grader.verified import record as form
 from grader.verified.replay import Replay, layout_for
@@ -44,7 +44,7 @@ def measure(judge: Judge, grade: Grade) -> None:
         samples = timed_replay(judge, grade, record_large(judge, grade))
         reply = _beside(judge, grade)
         reply["samples"]["median_us"] = timing.summary(samples)
-        verdict.timing = ranked(reply)
+        keep(verdict, reply)
         verdict.notes += [str(note) for note in reply.get("notes", [])]
         verdict.notes.append("timed in the replay; PyTorch and the reference solution in a run of their own after it")
         if grade.options.time is not True:

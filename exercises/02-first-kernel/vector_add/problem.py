@@ -59,6 +59,16 @@ PROBLEM = Problem(
         Case("inf and nan, n=1500", with_specials),
     ),
     timing=Timing("n=2^26 float32", lambda draw: (draw.normal(2**26), draw.normal(2**26))),
+    sizes=tuple(
+        Timing(f"n=2^{power} {name}", lambda draw, n=2**power, d=d: (draw.normal(n, dtype=d), draw.normal(n, dtype=d)))
+        for power, name, d in (
+            (12, "float32", torch.float32),
+            (20, "float32", torch.float32),
+            (24, "float32", torch.float32),
+            (28, "float32", torch.float32),
+            (28, "float16", torch.float16),
+        )
+    ),
     mistakes=(
         Mistake(
             cause="operand_used_twice",

@@ -87,6 +87,17 @@ PROBLEM = Problem(
             1e-5,
         ),
     ),
+    sizes=tuple(
+        Timing(
+            f"{m} x {n} bfloat16",
+            lambda draw, m=m, n=n: (
+                draw.normal(m, n, dtype=torch.bfloat16),
+                *parameters_of(draw, n, torch.bfloat16),
+                1e-5,
+            ),
+        )
+        for m, n in ((131072, 1024), (65536, 2048), (16384, 8192))
+    ),
     mistakes=MISTAKES,
     hints=(
         "Take the row [1, 3, 5] in a tile of four lanes. What does the fourth lane hold after the load, and what after "

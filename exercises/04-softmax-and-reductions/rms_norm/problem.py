@@ -121,6 +121,17 @@ PROBLEM = Problem(
         "32768 x 4096 bfloat16",
         lambda draw: (draw.normal(32768, 4096, dtype=torch.bfloat16), weight_of(draw, 4096, torch.bfloat16), 1e-6),
     ),
+    sizes=tuple(
+        Timing(
+            f"{m} x {n} bfloat16",
+            lambda draw, m=m, n=n: (
+                draw.normal(m, n, dtype=torch.bfloat16),
+                weight_of(draw, n, torch.bfloat16),
+                1e-6,
+            ),
+        )
+        for m, n in ((131072, 1024), (65536, 2048), (16384, 8192))
+    ),
     mistakes=(
         Mistake(
             cause="divided_by_block",

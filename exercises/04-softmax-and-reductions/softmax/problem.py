@@ -193,6 +193,18 @@ PROBLEM = Problem(
         Case("6 x 129, one row expanded", one_row_repeated),
     ),
     timing=Timing("32768 x 4096 float16", lambda draw: (draw.normal(32768, 4096, dtype=torch.float16),)),
+    sizes=tuple(
+        Timing(f"{m} x {n} {name}", lambda draw, m=m, n=n, d=d: (draw.normal(m, n, dtype=d),))
+        for m, n, name, d in (
+            (131072, 781, "float16", torch.float16),
+            (131072, 1024, "float16", torch.float16),
+            (16384, 8192, "float16", torch.float16),
+            (8192, 16384, "float16", torch.float16),
+            (4096, 32768, "float16", torch.float16),
+            (32768, 4096, "bfloat16", torch.bfloat16),
+            (16384, 4096, "float32", torch.float32),
+        )
+    ),
     mistakes=(
         Mistake(
             cause="missing_max_subtraction",

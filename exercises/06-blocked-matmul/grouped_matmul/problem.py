@@ -192,6 +192,21 @@ PROBLEM = Problem(
         fair=0.5,
         fast=0.8,
     ),
+    sizes=tuple(
+        Timing(
+            f"{n}x{n}x{n} {name}",
+            lambda draw, n=n, d=d: (draw.normal(n, n, dtype=d), draw.normal(n, n, dtype=d)),
+            limit="compute",
+            fair=0.5,
+            fast=0.8,
+        )
+        for n, name, d in (
+            (1024, "float16", torch.float16),
+            (2048, "float16", torch.float16),
+            (8192, "float16", torch.float16),
+            (4096, "bfloat16", torch.bfloat16),
+        )
+    ),
     mistakes=(
         Mistake(
             cause="low_precision_accumulator",

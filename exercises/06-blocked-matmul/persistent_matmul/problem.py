@@ -46,11 +46,11 @@ def large_partial_sums(draw: Draw):
     return a, b, 4
 
 
-def full_size(draw: Draw):
+def full_size(draw: Draw, n: int = 4096):
     """One program for each multiprocessor of this GPU."""
     on_gpu = draw.device.type == "cuda"
     programs = torch.cuda.get_device_properties(draw.device).multi_processor_count if on_gpu else 132
-    return draw.normal(4096, 4096, dtype=torch.float16), draw.normal(4096, 4096, dtype=torch.float16), programs
+    return draw.normal(n, n, dtype=torch.float16), draw.normal(n, n, dtype=torch.float16), programs
 
 
 PROBLEM = Problem(
@@ -78,6 +78,10 @@ PROBLEM = Problem(
         case(700, 1000, 520, 132, needs_gpu="too many tiles for the interpreter", offline=False),
     ),
     timing=Timing("4096x4096x4096 float16", full_size, limit="compute", fair=0.5, fast=0.75),
+    sizes=tuple(
+        Timing(f"{n}x{n}x{n} float16", lambda draw, n=n: full_size(draw, n), limit="compute", fair=0.5, fast=0.75)
+        for n in (2048, 8192)
+    ),
     mistakes=MISTAKES,
     hints=(
         "Nine tiles and four programs: write down which tiles program 1 computes. What must be new for each tile, and what is "

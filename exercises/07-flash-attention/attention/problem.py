@@ -116,6 +116,16 @@ PROBLEM = Problem(
         fair=0.35,
         fast=0.55,
     ),
+    sizes=tuple(
+        Timing(
+            f"B={b} H=16 N={n} D={dim} float16",
+            lambda draw, b=b, n=n, dim=dim: tuple(draw.normal(b, 16, n, dim, dtype=torch.float16) for _ in range(3)),
+            limit="compute",
+            fair=0.35,
+            fast=0.55,
+        )
+        for b, n, dim in ((16, 1024, 64), (4, 4096, 64), (1, 16384, 64), (16, 1024, 128), (1, 16384, 128))
+    ),
     mistakes=MISTAKES,
     hints=(
         "On paper, one row and two tiles: which of m, l, acc from tile 0 is wrong once tile 1 has a larger score?",

@@ -108,6 +108,16 @@ PROBLEM = Problem(
         fair=0.3,
         fast=0.5,
     ),
+    sizes=tuple(
+        Timing(
+            f"B={b} H=16 N={n} D={dim} float16",
+            lambda draw, b=b, n=n, dim=dim: tuple(draw.normal(b, 16, n, dim, dtype=torch.float16) for _ in "qkv"),
+            limit="compute",
+            fair=0.3,
+            fast=0.5,
+        )
+        for b, n, dim in ((16, 1024, 64), (4, 4096, 64), (1, 16384, 64), (16, 1024, 128), (1, 16384, 128))
+    ),
     mistakes=MISTAKES,
     hints=(
         "Draw the scores of N = 6 in tiles of 2 x 2. Which tiles are full, which does the diagonal cross, which are empty?",
