@@ -65,14 +65,20 @@ class GraderServer:
         self, exercise: str, file: Path, cancel_at: str | None = None, **options: Any
     ) -> tuple[dict[str, Any], float]:
         """The ending event, and the seconds from request to it. `cancel_at`: the event after which to cancel."""
+        return self.ask("grade", exercise, file, cancel_at, **options)
+
+    def ask(
+        self, operation: str, exercise: str, file: Path, cancel_at: str | None = None, **fields: Any
+    ) -> tuple[dict[str, Any], float]:
+        """As `grade`, for any operation of the grader."""
         self.number += 1
         started = time.perf_counter()
-        self.send({"op": "grade", "id": self.number, "exercise": exercise, "file": str(file), **options})
+        self.send({"op": operation, "id": self.number, "exercise": exercise, "file": str(file), **fields})
         while True:
             event = self.read()
             if event.get("id") != self.number:
                 continue
-            if event["event"] in ("verdict", "failed"):
+            if event["event"] in ("verdict", "answer", "failed"):
                 return event, time.perf_counter() - started
             if event["event"] == cancel_at:
                 self.send({"op": "cancel", "id": self.number})

@@ -1,4 +1,6 @@
-"""Grade every reference solution here and write what was measured: JSON, and a table in Markdown.
+"""Grade every reference solution here and write the verdicts as JSON, and a table in Markdown.
+
+`triton-prep bench` times them over sizes; this also says whether they pass, at the one size that ranks.
 
     python benchmarks/solutions.py [--out DIR] [--backend auto|cuda|interpreter] [EXERCISE…]
 
@@ -19,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.server import GraderServer  # noqa: E402
 from grader.catalog import ExerciseFiles, exercises  # noqa: E402
+from tutor.bench.report import MEASURED, MEASURED_HOW, cells, markdown_table  # noqa: E402
 
 
 def main() -> int:
@@ -80,36 +83,22 @@ def _short(verdict: dict[str, Any]) -> str:
 
 
 def table(ready: dict[str, Any], verdicts: list[dict[str, Any]]) -> str:
+    """The rows of `triton-prep bench`, with what the grade itself says."""
     versions = ready["versions"]
     where = f"{ready['device']}, torch {versions['torch']}, triton {versions['triton']}, Python {versions['python']}"
-    columns = "exercise, status, timed at, median, p20–p80, eager, compiled, GB/s, TFLOP/s, % of limit, rank, s"
     lines = [
         "# Reference solutions",
         "",
         f"{where}, {datetime.date.today()}. Written by `python benchmarks/solutions.py`.",
-        "Medians in µs, cold L2, candidates interleaved in one run. The limit is measured in the same run: copy",
-        "bandwidth, or an 8192³ matmul of the same dtype.",
+        *MEASURED_HOW,
         "",
-        "| " + " | ".join(columns.split(", ")) + " |",
-        "|---" * len(columns.split(", ")) + "|",
     ]
+    rows = []
     for v in verdicts:
-        t = v.get("timing")
-        cells = [v.get("exercise", ""), v["status"]]
-        if t:
-            cells += [
-                t["case"], f"{t['median_us']:.1f}", f"{t['p20_us']:.1f}–{t['p80_us']:.1f}", _number(t["eager_us"]),
-                _number(t["compiled_us"]), f"{t['gb_per_s']:.0f}", f"{t['tflop_per_s']:.1f}",
-                f"{t['percent_of_limit']:.0f} ({t['limit']})", t["rank"],
-            ]  # fmt: skip
-        else:
-            cells += ["–"] * 9
-        lines.append("| " + " | ".join([*cells, f"{v.get('wall_seconds', 0):.1f}"]) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+        name, timing = v.get("exercise", ""), v.get("timing")
+        figures = cells(name, timing)[1:] if timing else ["–"] * (len(MEASURED) - 1)
+        rows.append([name, v["status"], *figures, f"{v.get('wall_seconds', 0):.1f}"])
+    return "\n".join([*lines, *markdown_table([MEASURED[0], "status", *MEASURED[1:], "s"], rows)]) + "\n"
 
 
 if __name__ == "__main__":
