@@ -27,6 +27,7 @@ STATUS_WORDS = {
     "not_triton": "the answer does not come from your kernel",
     "infrastructure_error": "the grader could not do its job",
 }
+RANK_WORDS = {"too_noisy": "too noisy to rank", "not_believed": "faster than the hardware, so not believed"}
 LIMIT_WORDS = {"memory": "memory bandwidth", "compute": "matmul peak"}
 NOT_JUDGED = ("skipped", "not_run")
 CASE_SIGNS = {"passed": ("✓", "pass"), "skipped": ("–", "skip"), "not_run": ("–", "not run")}
@@ -51,10 +52,15 @@ def status_words(status: str) -> str:
     return STATUS_WORDS.get(status, status.replace("_", " "))
 
 
+def case_words(status: str) -> tuple[str, str]:
+    """A glyph and a word."""
+    return CASE_SIGNS.get(status, ("✗", "FAIL"))
+
+
 def case_line(case: Mapping[str, Any]) -> str:
     """One case in one line: a glyph and a word, its name, and what was seen."""
     status = str(case.get("status", ""))
-    glyph, word = CASE_SIGNS.get(status, ("✗", "FAIL"))
+    glyph, word = case_words(status)
     text = f"{glyph} {word}  {case.get('name', '')}"
     if status in ("passed", "not_run"):
         return text
@@ -137,23 +143,28 @@ def _failing(verdict: Mapping[str, Any]) -> Iterator[Line]:
     failing = next((case for case in judged if case.get("status") != "passed"), None)
     if failing is None:
         return
-    explained = str((verdict.get("diagnosis") or {}).get("message") or "")
-    message = str(failing.get("message") or "")
-    found: list[str] = []
-    if message and message not in explained:
-        found += message.splitlines()
-    if failing.get("first_bad_index") is not None and failing.get("status") in SHOWS_ELEMENT:
-        found.append(f"first wrong element: index {_index(failing['first_bad_index'])}")
-    if failing.get("program_id") is not None and "program" not in explained + message:
-        found.append(f"by program {_index(failing['program_id'])}")
-    if failing.get("max_error") is not None and failing.get("status") == "wrong_answer":
-        allowed = failing.get("tolerance")
-        limit = f"; allowed {allowed:.3g}" if isinstance(allowed, (int, float)) else ""
-        found.append(f"largest error: {_figure(failing['max_error'])}{limit}")
+    found = case_facts(failing, str((verdict.get("diagnosis") or {}).get("message") or ""))
     if found:
         yield Line(f"In case {failing.get('name', '')}", "head")
     for text in found:
         yield Line(f"  {text}")
+
+
+def case_facts(case: Mapping[str, Any], explained: str = "") -> list[str]:
+    """What was seen in a case that fell short, without what `explained` says already."""
+    message = str(case.get("message") or "")
+    found: list[str] = []
+    if message and message not in explained:
+        found += message.splitlines()
+    if case.get("first_bad_index") is not None and case.get("status") in SHOWS_ELEMENT:
+        found.append(f"first wrong element: index {_index(case['first_bad_index'])}")
+    if case.get("program_id") is not None and "program" not in explained + message:
+        found.append(f"by program {_index(case['program_id'])}")
+    if case.get("max_error") is not None and case.get("status") == "wrong_answer":
+        allowed = case.get("tolerance")
+        limit = f"; allowed {allowed:.3g}" if isinstance(allowed, (int, float)) else ""
+        found.append(f"largest error: {_figure(case['max_error'])}{limit}")
+    return found
 
 
 def _diagnosis(verdict: Mapping[str, Any], source: str | None, look_up: str) -> Iterator[Line]:
@@ -235,12 +246,13 @@ def _traffic(verdict: Mapping[str, Any]) -> Iterator[Line]:
 def _timing(verdict: Mapping[str, Any]) -> Iterator[Line]:
     timing = verdict.get("timing")
     if not timing:
+        yield from _estimate(verdict)
         noted = any("timing" in str(note) for note in verdict.get("notes") or ())
         if passed(verdict) and not noted:
             why = "no GPU here" if verdict.get("backend") == "interpreter" else "it was not asked for"
             yield Line(f"Not timed: {why}.", "dim")
         return
-    rank = {"too_noisy": "too noisy to rank"}.get(str(timing.get("rank")), str(timing.get("rank")))
+    rank = RANK_WORDS.get(str(timing.get("rank")), str(timing.get("rank")))
     yield Line(f"Timing: {_micro(timing.get('median_us'))} (median), {rank}", "head")
     rows = [("eager PyTorch", "eager_us"), ("torch.compile", "compiled_us"), ("reference solution", "solution_us")]
     for name, key in rows:
@@ -257,8 +269,39 @@ def _timing(verdict: Mapping[str, Any]) -> Iterator[Line]:
         figures.append(f"{timing['percent_of_limit']:.0f} % of measured {limit}")
     if figures:
         yield Line(f"  {', '.join(figures)}")
+    for line in condition_lines(timing):
+        yield Line(f"  {line}")
     if timing.get("p20_us") and timing.get("p80_us"):
         yield Line(f"  20th to 80th percentile: {_micro(timing['p20_us'])} to {_micro(timing['p80_us'])}", "dim")
+
+
+def condition_lines(timing: Mapping[str, Any]) -> list[str]:
+    """What must be known to read the times, and what would improve them."""
+    lines = []
+    if timing.get("like"):
+        names = {"eager_us": "eager PyTorch", "compiled_us": "torch.compile", "solution_us": "the reference solution"}
+        lines.append(f"No different, within the spread: {', '.join(names.get(n, n) for n in timing['like'])}.")
+    if timing.get("in_l2"):
+        lines.append("The data fits in the L2 cache: this is not a figure of memory.")
+    if timing.get("launch_bound"):
+        lines.append(f"Python takes {_micro(timing['host_us'])} to launch it: alone, the launch would be waited for.")
+    if timing.get("float32_matmul"):
+        lines.append(f"PyTorch's float32 matmul precision: {timing['float32_matmul']}; tl.dot may use TF32.")
+    if timing.get("sm_mhz"):
+        low, high = timing["sm_mhz"]
+        lines.append(f"Clock while timing: {low} to {high} MHz.")
+    if timing.get("advice"):
+        lines.append(str(timing["advice"]))
+    return lines
+
+
+def _estimate(verdict: Mapping[str, Any]) -> Iterator[Line]:
+    """The model's time, where nothing was measured."""
+    found = verdict.get("estimate")
+    if found:
+        limit = f"{found['percent_of_limit']:.0f} % of what the same model allows this task"
+        yield Line(f"Estimate, a model, not measured: {_micro(found['time_us'])} on {found['device']}", "head")
+        yield Line(f"  {found['case']}: {limit}; the largest part is {found['limit']}")
 
 
 def _output(verdict: Mapping[str, Any]) -> Iterator[Line]:

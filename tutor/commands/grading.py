@@ -145,6 +145,7 @@ def record_grade(progress: Progress, item_id: str, event: Event) -> None:
             "backend": verdict.get("backend"),
             "sha256": verdict.get("sha256"),
             "median_us": (verdict.get("timing") or {}).get("median_us"),
+            "timing": verdict.get("timing"),
         },
     )
     progress.set_resume(item_id)
