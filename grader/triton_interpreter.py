@@ -101,8 +101,8 @@ class _Hooks:
         masked_load, masked_store = self.builder.create_masked_load, self.builder.create_masked_store
 
         def load(builder: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
-            mask = self.handle_of(mask)
-            access = self.access(builder, "load", ptrs, mask)
+            access = self.access(builder, "load", ptrs, self.handle_of(mask))
+            mask = access.mask
             self.count_bytes(access.count * access.size, 0)
             if other is None and not self.given:
                 self.watch.undefined += ptrs.data.size - access.count
@@ -115,8 +115,8 @@ class _Hooks:
             return result
 
         def store(builder: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-            mask = self.handle_of(mask)
-            access = self.access(builder, "store", ptrs, mask)
+            access = self.access(builder, "store", ptrs, self.handle_of(mask))
+            mask = access.mask
             self.count_bytes(0, access.count * access.size)
             self.note_store(builder, access)
             if self.recording:
@@ -169,18 +169,24 @@ class _Hooks:
         active = np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
         dtype = np.dtype(self.interpreter._get_np_dtype(ptrs.get_element_ty()))
         found = SimpleNamespace(
-            addresses=addresses, active=active, count=int(active.sum()), dtype=dtype, size=dtype.itemsize
+            addresses=addresses, active=active, count=int(active.sum()), dtype=dtype, size=dtype.itemsize, mask=mask
         )
+        extent = self.origin_of(ptrs)
+        mapping = self.watch.map if not TUNING.active else None
+        if mapping is not None:
+            origin = None if extent is None else extent.origin
+            program = place_of(builder.grid_idx, builder.grid_dim)
+            place = _learner_place(self.watch)
+            mapping.note("atomic" if self.atomic else kind, program, addresses, active, found.size, origin, place)
         if found.count == 0:
             return found
-        extent = self.origin_of(ptrs)
         if extent is not None:
             beyond = active & outside(addresses, found.size, extent)
         else:
             extent, beyond = self.beside(addresses, active, found.size)
         if extent is not None and beyond.any():
             first = int(addresses[beyond].flat[0]) if addresses.ndim else int(addresses)
-            raise OutOfBounds(
+            error = OutOfBounds(
                 kind,
                 extent.name,
                 (first - extent.origin) // extent.itemsize,
@@ -189,6 +195,11 @@ class _Hooks:
                 _learner_line(self.watch),
                 not bool(active.all()) if kind == "atomic" else not self.unmasked,
             )
+            if mapping is None:
+                raise error
+            mapping.bad = mapping.bad or error
+            found.active = np.asarray(active & ~beyond)  # left out, so that the map shows what comes after as well
+            found.count, found.mask = int(found.active.sum()), self.handle_of(found.active)
         return found
 
     def beside(self, addresses: Any, active: Any, size: int) -> tuple[Extent | None, Any]:
@@ -224,12 +235,14 @@ class _Hooks:
         )
 
         def atomic_rmw(builder: Any, op: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
-            self.update(builder, ptr, mask, locks=op == exchange)
-            return rmw(builder, op, ptr, value, mask, *rest)
+            access = self.update(builder, ptr, mask, locks=op == exchange)
+            return rmw(builder, op, ptr, value, access.mask, *rest)
 
         def atomic_cas(builder: Any, ptr: Any, compare: Any, value: Any, *rest: Any) -> Any:
             every_lane = self.handle_of(np.ones_like(np.asarray(ptr.data), dtype=bool))
-            self.update(builder, ptr, every_lane, locks=True)
+            access = self.update(builder, ptr, every_lane, locks=True)
+            if access.mask is not every_lane:
+                raise self.watch.map.bad  # no mask can leave a lane of it out
             return cas(builder, ptr, compare, value, *rest)
 
         def passed(builder: Any, *args: Any, **kwargs: Any) -> Any:
@@ -250,7 +263,7 @@ class _Hooks:
 
         setattr(self.builder, name, wrapped)
 
-    def update(self, builder: Any, ptr: Any, mask: Any, locks: bool) -> None:
+    def update(self, builder: Any, ptr: Any, mask: Any, locks: bool) -> SimpleNamespace:
         """Check, count and note one atomic operation."""
         access = self.access(builder, "atomic", ptr, mask)
         self.count_bytes(access.count * access.size, access.count * access.size)
@@ -263,6 +276,7 @@ class _Hooks:
             self.record(builder, "atomic", access)
         if access.addresses.size == 1:
             self.epoch += 1  # the compiler puts barriers around it, to give every thread its result
+        return access
 
     # -- traces -------------------------------------------------------------------------------------------------
 
@@ -307,6 +321,8 @@ class _Hooks:
                 return None
             if not TUNING.active:
                 self.note_constexprs(executor, args, kwargs)
+            if watch.map is not None and not TUNING.active:
+                watch.map.launch(executor.fn.__name__)
             self.take_extents(zip(executor.arg_names, args, strict=False), kwargs.items())
             if watch.launches is not None and not TUNING.active:
                 watch.launches.append(LaunchTrace((), list(watch.extents.values())))
@@ -324,6 +340,8 @@ class _Hooks:
                 watch.traffic.programs = max(watch.traffic.programs, programs)
                 if watch.launches:
                     watch.launches[-1].grid = tuple(int(n) for n in grid)
+                if watch.map is not None:
+                    watch.map.grid(grid)
 
         def set_grid_idx(builder: Any, *index: Any) -> None:
             self.epoch = 0
@@ -347,18 +365,25 @@ class _Hooks:
             tensor = getattr(arg, "base", arg)  # a TensorDescriptor holds its tensor
             if hasattr(tensor, "data_ptr") and hasattr(tensor, "stride"):
                 new = extent_of(name, tensor)
+                if self.watch.map is not None and not TUNING.active:
+                    self.watch.map.take(name, tensor, new)
                 old = extents.get(new.origin)
                 if old is None or old.high <= new.high or tensor.numel() == 0:
                     extents[new.origin] = new
 
 
 def _learner_line(watch: Watch) -> int:
+    return _learner_place(watch)[0]
+
+
+def _learner_place(watch: Watch) -> tuple[int, int, str]:
+    """Line, instruction and function of the innermost frame in the learner's file; zeros when there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == watch.learner_file:
-            return frame.f_lineno
+            return frame.f_lineno, frame.f_lasti, frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
-    return 0
+    return 0, 0, ""
 
 
 def mend_index() -> None:

@@ -76,6 +76,7 @@ class Watch:
     order: str = "forward"  # of the grid's programs: forward, reversed or shuffled
     stores: list[tuple[tuple[int, ...], Any]] | None = None  # program and addresses of each store, when asked for
     launches: list[LaunchTrace] | None = None  # what each launch touched, when asked for
+    map: Any = None  # a MapRecorder, when an access map is asked for
     lanes: int = 0  # recorded so far
     undefined: int = 0  # lanes that a load without `other` left undefined
     traffic: Traffic = field(default_factory=Traffic)
@@ -84,11 +85,18 @@ class Watch:
     constexprs: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def new_call(self, *, filler: str, noop: bool, order: str, trace: str | None) -> None:
-        """Forget the last call. `trace` is None, "stores" or "accesses"."""
+        """Forget the last call. `trace` is None, "stores", "accesses" or "map"."""
         self.filler, self.noop, self.order = filler, noop, order
         self.stores = [] if trace == "stores" else None
         self.launches = [] if trace == "accesses" else None
+        self.map = _new_map() if trace == "map" else None
         self.lanes, self.undefined, self.traffic = 0, 0, Traffic()
+
+
+def _new_map() -> Any:
+    from grader.access_map.recorder import MapRecorder
+
+    return MapRecorder()
 
 
 @dataclass

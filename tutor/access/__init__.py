@@ -1,0 +1,1 @@
+"""An access map for people: as cells, in words, as text. No screen here."""
