@@ -33,8 +33,20 @@ def rows(kernels: list[Any], stage: str | None) -> list[dict[str, Any]]:
         if stage in data and stage not in ("cubin",):
             Path(f"kernel-{number}.{stage}").write_text(data[stage])
             row["stage"] = f"kernel-{number}.{stage}"
+        if stage == "all":
+            row["stages"] = _written(data, number)
         found.append(row)
     return found
+
+
+def _written(data: Any, number: int) -> dict[str, str]:
+    """Every stage that is text, each in a file of its own in the working folder: stage to file name."""
+    names = {}
+    for stage, text in data.items():
+        if isinstance(text, str):
+            names[stage] = f"kernel-{number}.stage-{stage}"
+            Path(names[stage]).write_text(text)
+    return names
 
 
 def _constexprs(kernel: Any) -> dict[str, Any]:

@@ -75,6 +75,11 @@ def sass(cubin: Path) -> str:
     return _output([str(tool("cuobjdump")), "-sass", str(cubin)])
 
 
+def sass_with_lines(cubin: Path) -> str:
+    """Disassembly with comments that name the source line, and what it was inlined at where that is kept."""
+    return _output([str(tool("nvdisasm")), "-gi", "-c", str(cubin)])
+
+
 def _output(command: list[str]) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout

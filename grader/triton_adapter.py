@@ -15,6 +15,7 @@ from typing import Any
 
 from grader.triton_autotuner import use_own_benchmark, watch_tuners
 from grader.triton_interpreter import mend_index, watch_interpreter
+from grader.watch import TUNING
 
 __all__ = ["mend_index", "use_own_benchmark", "watch_interpreter", "watch_tuners"]  # with what is defined here
 
@@ -99,6 +100,8 @@ class Launches:
     mode: str = "run"
     kernels: list[Any] = field(default_factory=list)  # CompiledKernel objects, each once
     names: list[str] = field(default_factory=list)
+    # of every launch that was compiled only: the kernel's place in `kernels`, the grid, whether an autotuner tried it
+    grids: list[tuple[int, tuple[int, ...], bool]] = field(default_factory=list)
     count: int = 0
     _seen: set[int] = field(default_factory=set)
 
@@ -115,8 +118,9 @@ def watch_launches(mode: str) -> Launches:
         launches.names.append(self.fn.__name__)
         if launches.mode == "skip":
             return None
+        sizes = None
         if launches.mode == "compile":
-            _check_grid(self, grid, args, kwargs)
+            sizes = _grid_of(self, grid, args, kwargs)
             warmup = True
         kernel = original(self, *args, grid=grid, warmup=warmup, **kwargs)
         if kernel is not None and hasattr(kernel, "result") and not hasattr(kernel, "asm"):
@@ -124,13 +128,16 @@ def watch_launches(mode: str) -> Launches:
         if kernel is not None and id(kernel) not in launches._seen:
             launches._seen.add(id(kernel))
             launches.kernels.append(kernel)
+        if kernel is not None and sizes is not None:
+            place = next(i for i, known in enumerate(launches.kernels) if known is kernel)
+            launches.grids.append((place, sizes, TUNING.active))
         return kernel
 
     JITFunction.run = run
     return launches
 
 
-def _check_grid(kernel: Any, grid: Any, args: Any, kwargs: Any) -> None:
+def _grid_of(kernel: Any, grid: Any, args: Any, kwargs: Any) -> tuple[int, ...]:
     """A grid callable that fails must fail offline too."""
     if callable(grid):
         bound = dict(zip((p.name for p in kernel.params), args, strict=False))
@@ -141,6 +148,7 @@ def _check_grid(kernel: Any, grid: Any, args: Any, kwargs: Any) -> None:
         grid = grid(bound)
     if not isinstance(grid, (tuple, list)):
         raise TypeError(f"the grid must be a tuple of up to three numbers, not {type(grid).__name__}: write ({grid},)")
+    return tuple(grid)
 
 
 @contextmanager
