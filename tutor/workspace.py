@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import json
 import os
+import stat
 import tempfile
 import time
 from dataclasses import dataclass
@@ -125,21 +127,37 @@ class Workspace:
             raise WorkspaceError(f"{path} is a folder, not a file. Move it away, then reset again.")
         backup = None
         if path.exists():
-            folder = self.folder / STATE_FOLDER / "backups"
-            stamp = time.strftime("%Y%m%d-%H%M%S")
-            backup = folder / f"{slug}.{stamp}.py"
-            number = 1
-            while backup.exists():
-                number += 1
-                backup = folder / f"{slug}.{stamp}-{number}.py"
             try:
-                write_atomically(backup, path.read_bytes())
+                backup = self.keep_backup(slug, path.read_bytes())
             except OSError as error:
                 raise WorkspaceError(
-                    f"No backup could be written to {backup} ({error.strerror}): nothing was reset."
+                    f"No backup could be written to {self.backups} ({error.strerror}): nothing was reset."
                 ) from error
         self._put_stub(slug, path)
         return backup
+
+    @property
+    def backups(self) -> Path:
+        return self.folder / STATE_FOLDER / "backups"
+
+    def keep_backup(self, name: str, content: bytes) -> Path:
+        """A new file for this version, named by exercise and time. Raises OSError."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        backup = self.backups / f"{name}.{stamp}.py"
+        number = 1
+        while backup.exists():
+            number += 1
+            backup = self.backups / f"{name}.{stamp}-{number}.py"
+        write_atomically(backup, content)
+        return backup
+
+    def newest_backup(self, name: str) -> Path | None:
+        found = [path for path in self.backups.glob(f"{name}.*.py") if path.is_file()]
+        return max(found, key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
+
+    def draft(self, name: str) -> Path:
+        """Where the built-in editor keeps a text that it could not save."""
+        return self.folder / STATE_FOLDER / "drafts" / f"{name}.py"
 
     def _put_stub(self, slug: str, path: Path) -> None:
         stub = catalog.find(slug).stub.read_bytes()
@@ -178,8 +196,11 @@ def _nearest(path: Path) -> Path:
     return path
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Either the old file or the whole new one is there, whatever happens in between."""
+def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None) -> None:
+    """Either the old file or the whole new one is there, whatever happens in between.
+
+    `like` gives the new file the permissions and, where allowed, the owner of an older one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -187,9 +208,14 @@ def write_atomically(path: Path, content: bytes) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        if like is None:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+        else:
+            with contextlib.suppress(PermissionError):
+                os.chown(temporary, like.st_uid, like.st_gid)
+            os.chmod(temporary, stat.S_IMODE(like.st_mode))
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

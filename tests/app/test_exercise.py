@@ -164,33 +164,6 @@ def test_the_solution_comes_after_a_pass_without_a_question(session: New) -> Non
     drive(story)
 
 
-def test_where_the_app_cannot_be_suspended_the_file_is_named(session: New, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setenv("VISUAL", "true")
-
-    async def story() -> None:
-        async with session(size=(140, 40)) as s:
-            await s.open(EXERCISE.id)
-            await s.keys("e")
-            assert "No editor can be opened from here" in s.text()
-
-    drive(story)
-
-
-def test_the_file_to_open_is_named_when_no_editor_can_be(session: New, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    for name in ("VISUAL", "EDITOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", "/nonexistent")
-
-    async def story() -> None:
-        async with session(size=(140, 40)) as s:
-            await s.open(EXERCISE.id)
-            await s.keys("e")
-            assert "No editor was found" in s.text() and learner_file(s).name in s.text()
-            assert "$EDITOR" in s.text() and "g then grades it" in s.text()
-
-    drive(story)
-
-
 def test_a_pass_offers_the_next_item_and_the_solution(session: New) -> None:
     async def story() -> None:
         async with session() as s:
