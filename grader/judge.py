@@ -124,6 +124,10 @@ class Judge:
             sanitize(grade)
         if grade.backend == "interpreter":
             verdict.notes.append("no timing: that needs a GPU")
+            if grade.options.time and verdict.status == "passed":
+                from grader.modelled import of_grade
+
+                verdict.estimate = of_grade(self, grade)
             if grade.problem.call == "compiled":
                 verdict.notes.append("called without torch.compile: that needs a GPU")
         diagnose.finish(grade)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from grader import compiled_kernels, elsewhere, errors, learner_file, races, timing
+from grader import compiled_kernels, elsewhere, errors, footprint, learner_file, races, timing
 from grader.allocations import GuardedAllocations
 from grader.memory_views import RunnerMemory
 from grader.protocol import Channel, Lost
@@ -36,7 +36,9 @@ class Runner:
         self.tuners: Any = None
         self.compiled_entry: Any = None
         self.recording: Any = None
-        self.returned: list[Any] = []  # of the last call
+        self.arguments: list[Any] = []  # of the last call, as the other two
+        self.returned: list[Any] = []
+        self.map_text = ""  # its access map
         self.gradients_of: list[str] = []  # only these inputs require gradients; empty: all differentiable ones
         self.backwards = 1  # how often the backward runs
 
@@ -54,6 +56,10 @@ class Runner:
             if self.mode == "offline":
                 triton_adapter.use_stand_in_driver(self.spec["target"])
                 triton_adapter.use_own_benchmark(runs=1, every_key=False)
+                if self.spec.get("options"):
+                    from grader.triton_forced_options import force_options
+
+                    force_options(self.spec["options"])
             self.launches = triton_adapter.watch_launches("compile" if self.mode == "offline" else "run")
         if self.spec.get("record"):
             from grader.verified.recorder import Recording
@@ -78,6 +84,7 @@ class Runner:
         """Run the entry once on the judge's buffers, then copy what it returned into the judge's output buffers."""
         args = [self.memory.argument(a["tensor"]) if "tensor" in a else a["value"] for a in message["args"]]
         self._new_call(message)
+        self.arguments, self.returned, self.map_text = args, [], ""
         guards = GuardedAllocations(self.device) if self.guarded else None
         started = time.perf_counter()
         try:
@@ -282,11 +289,23 @@ def serve(mode: str, spec: dict[str, Any], sock: Any, memory_fd: int | None) -> 
             channel.send({"event": "tuners", "kernels": runner.tuners.described(), "constexprs": runner.constexprs()})
         elif operation == "opcheck":
             channel.send(runner.opcheck(message))
+        elif operation == "footprint":
+            channel.send(
+                {"event": "footprint", "lanes": runner.watch.lanes, **footprint.of_call(runner.watch.launches)}
+            )
+        elif operation == "sketch":
+            from grader import sketch
+
+            channel.send(sketch.sketched(runner, message))
         elif operation == "compiled":
             rows = compiled_kernels.rows(runner.launches.kernels, spec.get("stage"))
             channel.send({"event": "compiled", "kernels": rows})
         elif operation in ("record", "part") and runner.recording is not None:
             channel.send(getattr(runner.recording, operation)(message))
+        elif operation == "access map":
+            from grader.access_map import sending
+
+            channel.send(sending.part(runner, message))
         elif operation == "record kernels":
             from grader.kernels_alone.recorder import Recording
 

@@ -213,7 +213,13 @@ class Server:
 
 OPERATIONS = {"grade", "inspect", "audit", "doctor"}
 # operation: the module whose `answer(judge, submission, request, emit, cancelled)` gives the data of its answer
-ANSWERS: dict[str, str] = {}
+ANSWERS: dict[str, str] = {
+    "estimate": "grader.modelled",
+    "sweep": "grader.sweep",
+    "bench": "grader.sweep",
+    "access_map": "grader.access_map.answer",
+    "stages": "grader.stages.answer",
+}
 
 
 def options_of(request: dict[str, Any]) -> Any:

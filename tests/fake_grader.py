@@ -1,7 +1,8 @@
 """A stand-in for `python -m grader serve`: speaks the protocol without torch. Behaviour follows the graded file's text.
 
 Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause), `# slow` takes a minute,
-`# die` ends the process, `# noise` sends stray lines first. Otherwise: passed.
+`# die` ends the process, `once` behind either: only the first time; `# noise` sends stray lines first, `# hidden: STATUS` is the
+status for any seed but 0, `# stray` leaves a process behind. Otherwise: passed.
 Environment: FAKE_GRADER_BACKEND (interpreter), FAKE_GRADER_SILENT=1 (ends before it is ready), FAKE_GRADER_LOG (a file).
 """
 
@@ -11,6 +12,7 @@ import json
 import os
 import queue
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -49,7 +51,13 @@ def grade(request: dict[str, Any]) -> None:
         say(event="failed", id=name, kind="usage", message=f"{path} is not there")
         return
     text = path.read_text()
-    if "# die" in text:
+    again = _seen(path)
+    if "# stray" in text:
+        nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+        stray = subprocess.Popen(sleep, start_new_session=True, **nowhere)  # type: ignore[call-overload]
+        Path(f"{path}.stray").write_text(str(stray.pid))
+    if "# die" in text and not ("# die once" in text and again):
         print("last words", file=sys.stderr, flush=True)
         os._exit(9)
     if "# noise" in text:
@@ -57,7 +65,8 @@ def grade(request: dict[str, Any]) -> None:
         say(event="stage", id="someone-else", name="run", state="started")
     say(event="stage", id=name, name="import", state="started")
     say(event="stage", id=name, name="import", state="done", seconds=0.01)
-    deadline = time.monotonic() + (60 if "# slow" in text else 0)
+    slow = "# slow" in text and not ("# slow once" in text and again)
+    deadline = time.monotonic() + (60 if slow else 0)
     while time.monotonic() < deadline and name not in cancelled:
         time.sleep(0.01)
     if name in cancelled:
@@ -65,6 +74,9 @@ def grade(request: dict[str, Any]) -> None:
         return
     found = re.search(r"# fake: (\w+)", text)
     status = found.group(1) if found else "passed"
+    hidden = re.search(r"# hidden: (\w+)", text)
+    if hidden and request["seed"]:
+        status = hidden.group(1)
     cause = re.search(r"# cause: (\w+)", text)
     if "TODO" in text and not found:
         status = "not_started"
@@ -83,6 +95,15 @@ def grade(request: dict[str, Any]) -> None:
     for index, one in enumerate(cases):
         say(event="case", id=name, index=index, total=3, case=one)
     say(event="verdict", id=name, verdict=verdict(request, status, cases, cause))
+
+
+def _seen(path: Path) -> bool:
+    """Whether this file was to be graded before; only files that say "once" leave a mark."""
+    mark = Path(f"{path}.seen")
+    seen = mark.exists()
+    if " once" in path.read_text():
+        mark.touch()
+    return seen
 
 
 def verdict(
@@ -109,6 +130,18 @@ def verdict(
     }  # fmt: skip
 
 
+def access_map(request: dict[str, Any]) -> None:
+    """`# map: NAME` in the file gives tests/data/access_map_NAME.json; without it there is no map."""
+    found = re.search(r"# map: (\w+)", Path(request["file"]).read_text())
+    if not found:
+        say(event="failed", id=request["id"], kind="usage", message="the stub has no map: write the kernel[grid](x)")
+        return
+    say(event="progress", id=request["id"], done=0, total=1, words="case n=1025")
+    data = json.loads((Path(__file__).resolve().parent / "data" / f"access_map_{found[1]}.json").read_text())
+    case = next((case for case in data["cases"] if request.get("case") in case), None) if request.get("case") else None
+    say(event="answer", id=request["id"], data={**data, "file": request["file"], "case": case or data["case"]})
+
+
 def answer(request: dict[str, Any]) -> None:
     name = request["id"]
     match request["op"]:
@@ -121,6 +154,16 @@ def answer(request: dict[str, Any]) -> None:
                 id=name,
                 kernels=[{"kernel": "add_kernel", "target": request["target"], "text": text}],
             )
+        case "estimate" | "sweep" | "bench":
+            import fake_timing
+
+            fake_timing.answer(request, say, cancelled)
+        case "access_map":
+            access_map(request)
+        case "stages":
+            import fake_stages  # it lies beside this script
+
+            say(event="answer", id=name, data=fake_stages.data(request))
         case "audit":
             checks = [{"name": "stub is not_started", "status": "passed", "message": ""}]
             report = {"exercise": request["exercise"], "backend": BACKEND, "checks": checks}

@@ -27,13 +27,17 @@ def loaded(statement: str, names: str) -> str:
         "tutor.commands.drilling",
         "tutor.commands.files",
         "tutor.commands.grading",
+        "tutor.commands.homework",
+        "tutor.commands.inspecting",
         "tutor.commands.interview",
         "tutor.commands.mending",
         "tutor.commands.exchanging",
         "tutor.commands.reading",
         "tutor.commands.reviewing",
+        "tutor.commands.serving",
         "tutor.commands.standing",
         "tutor.commands.watching",
+        "tutor.web.server",
     ],
 )
 def test_the_tutor_loads_neither_torch_nor_triton(module: str) -> None:

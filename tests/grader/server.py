@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-ENDS = {"verdict", "failed", "audited", "inspected", "doctor"}
+ENDS = {"verdict", "failed", "audited", "inspected", "doctor", "answer"}
 
 
 class RealGrader:

@@ -1,16 +1,12 @@
-"""An exercise: the task, the learner's file, and the live result; the file itself is edited in the learner's editor."""
+"""An exercise: the task, the learner's file, and the live result."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from textual import on, work
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Horizontal
 from textual.widgets import Button, Static
@@ -19,8 +15,9 @@ from tutor.course.model import Exercise
 from tutor.grading import CaseDone, Failed, GradeRequest, Stage, VerdictReady
 from tutor.widgets.content import DIM_STYLE, plain
 from tutor.widgets.desk import desk
+from tutor.widgets.file_pane import FilePane
 from tutor.widgets.hanging import hanging_lines
-from tutor.widgets.pane import Answered, ItemPane
+from tutor.widgets.pane import Answered
 from tutor.widgets.prose import CodeView, Prose, Reading
 from tutor.widgets.result import ResultView
 
@@ -28,20 +25,32 @@ POLL_SECONDS = 0.3  # polling sees every way an editor saves, on network file sy
 VIEWS = {"task": "F3 Task", "code": "F4 Code", "result": "F5 Result", "after": "F8 After"}
 
 
-class ExercisePane(ItemPane):
+class ExercisePane(FilePane):
     BINDINGS = [
-        Binding("e", "edit", "Edit"),
-        Binding("g", "grade", "Grade"),
-        Binding("f6", "grade", "Grade", show=False),
-        Binding("a", "grade_all", "All cases", tooltip="Run also the cases after the first that failed"),
-        Binding("l", "see", "Look up", tooltip="The item that explains this mistake"),
-        Binding("f7,escape", "cancel", "Cancel", key_display="F7"),
-        Binding("w", "watch", "Watch"),
-        Binding("x", "reset", "Reset"),
-        Binding("f3", "view('task')", "Task", show=False),
-        Binding("f4", "view('code')", "Code", show=False),
-        Binding("f5", "view('result')", "Result", show=False),
-        Binding("f8", "view('after')", "After", show=False),
+        Binding("e", "edit", "Edit", tooltip="In the editor of Settings or $EDITOR, else here", id="exercise.edit"),
+        Binding("E", "edit_here", "Edit here", tooltip="In the built-in editor", id="exercise.edit-here"),
+        Binding("D", "diff", "Diff", tooltip="Your file against the stub, a backup, the solution", id="exercise.diff"),
+        Binding("g", "grade", "Grade", id="exercise.grade"),
+        Binding("f6", "grade", "Grade", key_display="F6", id="exercise.grade-while-typing"),
+        Binding(
+            "a",
+            "grade_all",
+            "All cases",
+            tooltip="Run also the cases after the first that failed",
+            id="exercise.grade-all",
+        ),
+        Binding("l", "see", "Look up", tooltip="The item that explains this mistake", id="exercise.see"),
+        Binding("f7,escape", "cancel", "Cancel", key_display="F7", id="exercise.cancel"),
+        Binding("w", "watch", "Watch", id="exercise.watch"),
+        Binding("m", "map", "Map", tooltip="Which program loads and stores which element", id="exercise.map"),
+        Binding("v", "compiler", "Compiler", tooltip="What the compiler makes of it", id="exercise.compiler"),
+        Binding("b", "plots", "Bars", tooltip="Cases, times, roofline, sizes, in pictures", id="exercise.plots"),
+        Binding("x", "reset", "Reset", id="exercise.reset"),
+        Binding("y", "copy", "Copy", show=False, tooltip="The result and your file's path", id="exercise.copy"),
+        Binding("f3", "view('task')", "Task", show=False, id="exercise.view-task"),
+        Binding("f4", "view('code')", "Code", show=False, id="exercise.view-code"),
+        Binding("f5", "view('result')", "Result", show=False, id="exercise.view-result"),
+        Binding("f8", "view('after')", "After", show=False, id="exercise.view-after"),
     ]
 
     def __init__(self, item: Exercise, position: int = 0) -> None:
@@ -52,6 +61,7 @@ class ExercisePane(ItemPane):
         self.passed = self.code_seen = False
         self.not_run = False  # the last verdict left out cases, as the first failure ends a grade
         self.see = ""  # the item that explains the last verdict
+        self.verdict: dict[str, Any] | None = None  # the last one since the pane was opened
         self.stamp: tuple[int, int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -92,7 +102,7 @@ class ExercisePane(ItemPane):
     def _last_result(self) -> str:
         graded = desk(self).progress.attempts(self.item.id, limit=1)
         if not graded:
-            return "Not graded yet: e opens your editor, g grades the file."
+            return "Not graded yet: e opens an editor, g grades the file."
         status = graded[0].detail.get("status", "passed" if graded[0].correct else "not passed")
         return f"Last result: {str(status).replace('_', ' ')}. g grades again."
 
@@ -102,8 +112,11 @@ class ExercisePane(ItemPane):
         if self._stamp() == self.stamp:
             return
         self._reload()
-        if self.watching:
+        if self.watching and self.editor is None:  # the built-in editor saves half a line too
             self.action_grade()
+
+    def follow_file(self) -> None:
+        self._poll()
 
     def _stamp(self) -> tuple[int, int] | None:
         try:
@@ -129,49 +142,15 @@ class ExercisePane(ItemPane):
         first = next((index for index, line in enumerate(lines) if line.startswith(("import ", "from "))), 0)
         view.scroll_to(y=first, animate=False)
 
-    def action_edit(self) -> None:
-        editor = self._editor()
-        if editor is None:
-            self._no_editor("No editor was found.")
-            return
-        failed = ""
-        try:
-            with self.app.suspend():
-                try:  # an exception out of `suspend` would leave the screen dark
-                    subprocess.run([*editor, str(self.file)], check=False)
-                except OSError as error:
-                    failed = f"{shlex.join(editor)} cannot be started: {error.strerror}."
-        except SuspendNotSupported:
-            failed = "No editor can be opened from here."
-        if failed:
-            self._no_editor(failed)
-        self.app.refresh(layout=True)
-        self._poll()
-
-    def _no_editor(self, why: str) -> None:
-        """Stays in the result, where the path can be read and copied at leisure."""
-        what = (
-            f"{why}\n\nOpen this file in an editor of yours and save it:\n{self.file}\n\n"
-            "g then grades it; with w on, every save does. To have e open an editor, name one in Settings "
-            "(^p, Settings) or set $EDITOR."
-        )
-        self.query_one(ResultView).say(what)
-        self._show_tabs("result")
-
-    def _editor(self) -> list[str] | None:
-        chosen = desk(self).progress.setting("editor") or os.environ.get("VISUAL") or os.environ.get("EDITOR")
-        if chosen:
-            try:
-                return shlex.split(chosen)
-            except ValueError:  # an unclosed quote
-                return [chosen]
-        return next(([name] for name in ("nano", "vi") if shutil.which(name)), None)
-
     def action_watch(self) -> None:
         self.watching = not self.watching
         desk(self).progress.set_setting("watch", "on" if self.watching else "off")
-        words = "watching: a save grades" if self.app.size.width >= 60 else "watching"
-        self.query_one("#watch-state", Static).update(plain(words if self.watching else "", DIM_STYLE))
+        self._say_state("")
+
+    def _say_state(self, words: str) -> None:
+        if self.watching and self.editor is None:
+            words = "watching: a save grades" if self.app.size.width >= 60 else "watching"
+        super()._say_state(words)
 
     def action_reset(self) -> None:
         from tutor.screens.confirm import ConfirmScreen
@@ -185,6 +164,7 @@ class ExercisePane(ItemPane):
 
         if not wanted:
             return
+        self.keep_typed()
         try:
             backup = desk(self).workspace.reset(self.slug)
         except WorkspaceError as error:
@@ -201,6 +181,9 @@ class ExercisePane(ItemPane):
 
     def action_view(self, name: str) -> None:
         self._show_tabs(name)
+        if name == "code" and self.editor is not None:
+            self.editor.editor.focus()
+            return
         self.query_one(f"#{name}").focus()
         if name == "code" and not self.code_seen:
             self.code_seen = True
@@ -238,6 +221,9 @@ class ExercisePane(ItemPane):
     def finished(self) -> bool:
         return self.passed and not self.grading
 
+    def action_copy(self) -> None:
+        self.app.copy(f"{self.file}\n\n{self.query_one(ResultView).text()}", "Result")  # type: ignore[attr-defined]
+
     def action_see(self) -> None:
         self.app.call_later(self.app.run_action, f"look_up({self.see!r})")
 
@@ -245,11 +231,13 @@ class ExercisePane(ItemPane):
         self.action_grade(keep_going=True)
 
     def action_grade(self, keep_going: bool = False) -> None:
+        if not self.keep_typed(ask=True):
+            return
         self.grading = True
         self.refresh_bindings()
         if (
             self.screen.focused is not None
-            and self.screen.focused.id in ("after", "task", "code")
+            and self.screen.focused.id in ("after", "task", "code", "editor")
             and self.screen.has_class("-narrow")
         ):
             self.action_view("result")
@@ -262,6 +250,28 @@ class ExercisePane(ItemPane):
         self.workers.cancel_node(self)
         self._ended()
         self.query_one(ResultView).say("Cancelled.")
+
+    def action_map(self) -> None:
+        from tutor.screens.access_map import AccessMapScreen
+
+        self.keep_typed()
+        self.app.push_screen(AccessMapScreen(self.slug, self.file))
+
+    def action_compiler(self) -> None:
+        from tutor.screens.compiler import CompilerScreen
+
+        self.keep_typed()
+        in_drill = self.file != desk(self).workspace.file(self.slug)
+        self.app.push_screen(CompilerScreen(self.slug, self.file, in_drill))
+
+    def action_plots(self) -> None:
+        from grader import catalog
+        from tutor.screens.result_plots import ResultPlotsScreen
+
+        self.keep_typed()
+        timed = [a.detail["timing"] for a in desk(self).progress.attempts(self.item.id) if a.detail.get("timing")]
+        solution = catalog.find(self.slug).solution
+        self.app.push_screen(ResultPlotsScreen(self.slug, self.file, solution, self.verdict, tuple(timed)))
 
     def _ended(self) -> None:
         self.grading = False
@@ -289,15 +299,17 @@ class ExercisePane(ItemPane):
         passed = sum(case.get("status") == "passed" for case in cases)
         score = 1.0 if good else 0.9 * passed / max(1, len(cases))
         kept = {key: verdict.get(key) for key in ("status", "backend", "sha256", "diagnosis", "timing")}
-        self.passed = good
+        self.passed, self.verdict = good, verdict
         self.not_run = any(case.get("status") == "not_run" for case in cases)
         course = desk(self).course
         self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
         following = course.after(self.item.id)
-        onward = f"  n goes on: {following.title}" if following else "  That was the last item of the course"
+        typing = "Esc ends editing; then " if self.editor is not None else ""
+        onward = f"  {typing}n goes on: {following.title}" if following else "  That was the last item of the course"
         after = "\n  F8 says what an interviewer asks next, and what it costs." if self.exercise.after else ""
         told = f"{onward}. s shows the course's own solution.{after}"
         self.query_one(ResultView).show_verdict(verdict, source, told)
+        self.tell_editor(verdict)
         if good:
             self._show_after(True)
         if verdict["status"] not in ("not_started", "infrastructure_error"):
