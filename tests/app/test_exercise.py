@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tests.app.driver import Session, drive
 from tests.app.sample_course import EXERCISE
+from tutor.grading import CaseDone
+from tutor.widgets.result import ResultView
 
 New = Callable[..., Session]
 
@@ -173,5 +175,19 @@ def test_a_pass_offers_the_next_item_and_the_solution(session: New) -> None:
             await s.until_shown("n goes on")
             assert "s shows the course's own solution" in s.text().replace("\n", " ")
             assert s.text().split("\n")[-1].strip().startswith("n Next")
+
+    drive(story)
+
+
+def test_a_case_that_is_skipped_is_not_marked_as_wrong(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            await s.keys("f5")
+            result = s.app.screen.query_one(ResultView)
+            for index, status in enumerate(("passed", "skipped", "wrong_answer")):
+                result.add_case(CaseDone("g1", index, 3, {"name": status, "status": status}))
+            await s.until_shown("✗ 3/3 wrong_answer: wrong answer")
+            assert "✓ 1/3" in s.text() and "– 2/3 skipped" in s.text()
 
     drive(story)

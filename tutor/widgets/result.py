@@ -48,6 +48,9 @@ class ResultView(VerticalScroll, can_focus=True):
         self._rows = [plain(text, TONES[tone])]
         self._show()
 
+    def text(self) -> str:
+        return "\n".join(getattr(row, "plain", "") for row in self._rows)
+
     def begin(self, text: str) -> None:
         self._rows = [plain(text, DIM_STYLE)]
         self._show()
@@ -69,7 +72,8 @@ class ResultView(VerticalScroll, can_focus=True):
 
     def add_case(self, done: CaseDone) -> None:
         status = str(done.case.get("status", ""))
-        signs = {"passed": plain(f"{RIGHT} ", RIGHT_STYLE), "not_run": plain("– ", DIM_STYLE)}
+        nothing = plain("– ", DIM_STYLE)
+        signs = {"passed": plain(f"{RIGHT} ", RIGHT_STYLE), "not_run": nothing, "skipped": nothing}
         sign = signs.get(status, plain(f"{WRONG} ", WRONG_STYLE))
         status = status.replace("_", " ")
         count = plain(f"{done.index + 1}/{done.total} ", DIM_STYLE)
