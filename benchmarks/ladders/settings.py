@@ -1,0 +1,91 @@
+"""Which rungs there are, and the sizes at which they are timed. Imports no torch: the parent process reads it too."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = {
+    "softmax": "04-softmax-and-reductions",
+    "matmul": "06-blocked-matmul",
+    "attention": "07-flash-attention",
+}
+NAME = re.compile(r"(?P<exercise>\w+)_(?P<number>\d+)_(?P<name>[a-z]\w*)")
+TOO_WIDE = "not tried: a row of 2^20 float32 values is 4 MiB, 16 times the registers of a multiprocessor"
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One file of solutions/<module>/ladder: a submission for `exercise`."""
+
+    ladder: str
+    exercise: str
+    number: int
+    name: str
+    path: Path
+
+    @property
+    def label(self) -> str:
+        return f"{self.number} {self.name.replace('_', ' ')}"
+
+
+def rungs(ladder: str) -> tuple[Rung, ...]:
+    """From the lowest. Raises ValueError for a file that is not named <exercise>_<number>_<name>.py."""
+    found = []
+    for path in (ROOT / "solutions" / FOLDERS[ladder] / "ladder").glob("*.py"):
+        parts = NAME.fullmatch(path.stem)
+        if parts is None:
+            raise ValueError(f"{path}: name it <exercise>_<number>_<name>.py")
+        found.append(Rung(ladder, parts["exercise"], int(parts["number"]), parts["name"], path))
+    return tuple(sorted(found, key=lambda rung: rung.number))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Float16 inputs of one size. `shape`: M, N · M, N, K · B, H, N, D. `dry`: the same, for the interpreter."""
+
+    ladder: str
+    name: str
+    shape: tuple[int, ...]
+    dry: tuple[int, ...]
+    exercises: tuple[str, ...]  # whose rungs are timed
+    left_out: dict[int, str] = field(default_factory=dict)  # rung number to reason
+
+    @property
+    def limit(self) -> str:
+        return "memory" if self.ladder == "softmax" else "compute"
+
+    def rungs(self) -> tuple[Rung, ...]:
+        return tuple(r for r in rungs(self.ladder) if r.exercise in self.exercises and r.number not in self.left_out)
+
+
+def _matmul(size: int) -> Setting:
+    products = ("matmul", "grouped_matmul", "persistent_matmul")
+    return Setting("matmul", f"{size} x {size} x {size}", (size, size, size), (40, 48, 72), products)
+
+
+def _attention(exercise: str, n: int, d: int) -> Setting:
+    name = f"{exercise.replace('_', ' ')}, B=4 H=16 N={n} D={d}"
+    return Setting("attention", name, (4, 16, n, d), (1, 2, 70, d), (exercise,))
+
+
+def _softmax(m: int, n: int, dry: tuple[int, int], left_out: dict[int, str] | None = None) -> Setting:
+    return Setting("softmax", f"{m} x {n}", (m, n), dry, ("softmax",), left_out or {})
+
+
+SETTINGS = (
+    _softmax(524288, 128, (33, 20)),
+    _softmax(32768, 4096, (3, 300)),
+    _softmax(4096, 32768, (2, 4100)),
+    _softmax(64, 1048576, (1, 8200), {1: TOO_WIDE, 2: TOO_WIDE}),
+    _matmul(2048),
+    _matmul(4096),
+    _matmul(8192),
+    _attention("attention", 1024, 128),
+    _attention("attention", 4096, 128),
+    _attention("attention", 4096, 64),
+    _attention("causal_attention", 1024, 128),
+    _attention("causal_attention", 4096, 128),
+)

@@ -1,0 +1,29 @@
+"""Every rung of the ladders is a submission that passes all cases of its exercise, and compiles for sm_90."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.ladders.settings import FOLDERS, rungs
+from grader.catalog import exercises, find
+
+RUNGS = [rung for ladder in FOLDERS for rung in rungs(ladder)]
+
+
+def test_rungs_are_numbered_from_one_and_are_no_solutions():
+    for ladder in FOLDERS:
+        assert [rung.number for rung in rungs(ladder)] == list(range(1, len(rungs(ladder)) + 1))
+        assert len(rungs(ladder)) >= 4
+    assert not {e.solution for e in exercises()} & {rung.path for rung in RUNGS}
+    for rung in RUNGS:
+        assert find(rung.exercise).module == rung.path.parent.parent.name
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=[rung.path.stem for rung in RUNGS])
+def test_a_rung_passes_and_compiles(grader, rung):
+    verdict = grader.grade(rung.exercise, rung.path)
+    assert verdict["status"] == "passed", verdict["diagnosis"]
+    skipped = [case["name"] for case in verdict["cases"] if case["status"] == "skipped"]
+    assert all(any(name in note for note in verdict["notes"]) for name in skipped)  # by name
+    assert verdict["compile"]
+    assert all(row["target"] == "sm_90" and row["spill_bytes"] == 0 for row in verdict["compile"]), verdict["compile"]
