@@ -12,6 +12,7 @@ from pathlib import Path
 from grader import catalog
 from tutor.course.course import kind_of
 from tutor.course.model import Bug, Exercise, Item, Lesson, Module, Predict, Quiz, Walkthrough
+from tutor.course.pictures import BadPicture, has_picture, pictures
 
 LONGEST_PAGE = 60
 WIDEST_CODE = 72
@@ -59,7 +60,19 @@ def needed(modules: dict[Path, Module]) -> Iterator[Breach]:
                 yield Breach(file, (*place, *path), item.id, message, advice)
 
 
+def _pictures(path: tuple[str | int, ...], text: str) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+    try:
+        for picture in pictures(text):
+            picture.file  # noqa: B018 - raises when there is none
+    except (BadPicture, catalog.UnknownExercise) as error:
+        yield path, str(error), "tutor/course/pictures.py says what a map block holds"
+
+
 def _item(item: Item) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+    if isinstance(item, Lesson):
+        for number, page in enumerate(item.pages):
+            if has_picture(page.text):
+                yield from _pictures(("pages", number, "text"), page.text)
     if isinstance(item, (Quiz, Predict)) and not any(option.correct for option in item.options):
         yield ("options",), "no option is right", "give one `correct: true`"
     if isinstance(item, Predict) and sum(option.correct for option in item.options) > 1:

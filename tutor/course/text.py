@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tutor.answers import mended_source, shuffled_right
 from tutor.course.course import kind_of
 from tutor.course.model import Bug, Exercise, Item, Lesson, Match, Module, Open, Predict, Quiz, Walkthrough
+from tutor.course.pictures import without_info
 from tutor.workspace import stub_doc
 
 
@@ -33,7 +34,7 @@ def _parts(item: Item, width: int, answer: bool) -> Iterator[str]:
         case Lesson():
             for number, page in enumerate(item.pages, 1):
                 yield f"{number}/{len(item.pages)}  {page.title}"
-                yield wrapped(page.text, width)
+                yield wrapped(without_info(page.text), width)
         case Quiz() | Predict():
             yield from question_parts(item, width)
             if answer:
