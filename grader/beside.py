@@ -95,7 +95,8 @@ def bounds(judge: Judge, grade: Grade) -> None:
                     return
                 if outcome.status in ("wrong_answer", "not_written"):
                     again = checks.call(runner, values)  # the first call of a kernel may differ from later ones
-                    if again.status != "passed" and checks.call(runner, values, filler="zero").status == "passed":
+                    wrong = again.status != "passed" and again.undefined > 0
+                    if wrong and checks.call(runner, values, filler="zero").status == "passed":
                         grade.verdict.filler_failure = (case, values, outcome)
                         return
                 elif outcome.status == "passed" and outcome.undefined and undefined < 2:

@@ -192,6 +192,13 @@ def test_a_masked_off_lane_without_other_that_reaches_the_result_is_found(submit
         assert verdict["diagnosis"]["cause"] == "load_without_other"
 
 
+def test_what_differs_from_call_to_call_is_not_put_down_to_a_load_without_other(submit):
+    verdict = submit("row_sum", ("@triton.jit", "CALLS = []\n\n\n@triton.jit"),
+                     ("    )\n    return out", "    )\n    CALLS.append(1)\n    out += len(CALLS)\n    return out"))  # fmt: skip
+    assert verdict["status"] == "wrong_answer"
+    assert verdict["diagnosis"]["cause"] != "load_without_other"
+
+
 def test_only_comments_added_to_the_stub_is_not_started(grader, tmp_path):
     from grader.catalog import find
 
