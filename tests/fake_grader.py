@@ -2,7 +2,8 @@
 
 Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause), `# slow` takes a minute,
 `# die` ends the process, `once` behind either: only the first time; `# noise` sends stray lines first, `# hidden: STATUS` is the
-status for any seed but 0, `# stray` leaves a process behind. Otherwise: passed.
+status for any seed but 0, `# stray` leaves a process behind, `# while: FILE` waits as long as that file is there,
+`# kill parent` ends the process that started this one. Otherwise: passed.
 Environment: FAKE_GRADER_BACKEND (interpreter), FAKE_GRADER_SILENT=1 (ends before it is ready), FAKE_GRADER_LOG (a file).
 """
 
@@ -12,6 +13,7 @@ import json
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -57,6 +59,10 @@ def grade(request: dict[str, Any]) -> None:
         sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
         stray = subprocess.Popen(sleep, start_new_session=True, **nowhere)  # type: ignore[call-overload]
         Path(f"{path}.stray").write_text(str(stray.pid))
+    if "# kill parent" in text:
+        os.kill(os.getppid(), signal.SIGKILL)
+    while (wanted := re.search(r"# while: (\S+)", text)) and Path(wanted[1]).exists() and name not in cancelled:
+        time.sleep(0.01)
     if "# die" in text and not ("# die once" in text and again):
         print("last words", file=sys.stderr, flush=True)
         os._exit(9)
@@ -160,6 +166,8 @@ def answer(request: dict[str, Any]) -> None:
             fake_timing.answer(request, say, cancelled)
         case "access_map":
             access_map(request)
+        case "cases":
+            say(event="answer", id=name, data={"cases": ["n=1000", "n=1001", "n=4099"]})
         case "stages":
             import fake_stages  # it lies beside this script
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,7 @@ class GradeRequest:
     seed: int = 0
     verified: bool = False
     keep_going: bool = False
+    call_limit: float | None = None  # seconds of one call; None: the grader's own
 
     def message(self) -> dict[str, Any]:
         return {"op": "grade", **vars(self), "file": os.path.abspath(self.file)}
@@ -133,7 +134,8 @@ class _Session:
 class Grader:
     """One grader process. Start it early: it imports torch (about 3 s). The next request replaces a lost one."""
 
-    def __init__(self, command: Sequence[str] | None = None) -> None:
+    def __init__(self, command: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = {**os.environ, **environment} if environment else None
         given = os.environ.get(COMMAND_VARIABLE)
         # `-m` puts the working folder first on sys.path: a learner's torch.py there must not be taken for torch.
         self._folder: str | None = None
@@ -177,6 +179,7 @@ class Grader:
                 start_new_session=True,
                 limit=LONGEST_LINE,
                 cwd=self._folder,
+                env=self._environment,
             )
         except OSError as error:
             raise GraderLost(f"The grader cannot be started: {shlex.join(self.command)}: {error.strerror}") from error

@@ -20,25 +20,25 @@ def skills_plot(card: Scorecard) -> str:
 
     shown = [skill for skill in card.skills if skill.score is not None]
     chart = pygal.HorizontalBar(
-        **_looks([BLUE, ORANGE], 120 + 60 * len(shown)), range=(0, 5), y_labels=range(6), title="Skills, 1 to 5"
+        **looks([BLUE, ORANGE], 120 + 60 * len(shown)), range=(0, 5), y_labels=range(6), title="Skills, 1 to 5"
     )
     chart.x_labels = [skill.words.replace(" (self-scored)", "*") for skill in reversed(shown)]
     chart.add("score", [skill.score for skill in reversed(shown)])
     if any(skill.floor for skill in shown):
         chart.add("floor of this plan", [skill.floor for skill in reversed(shown)])
-    return _svg(chart)
+    return svg(chart)
 
 
 def time_plot(card: Scorecard) -> str:
     """Minutes used and planned, by phase."""
     import pygal
 
-    chart = pygal.Bar(**_looks([BLUE, GREY], 320), title="Time by phase, minutes")
+    chart = pygal.Bar(**looks([BLUE, GREY], 320), title="Time by phase, minutes")
     chart.value_formatter = lambda minutes: time_taken(60 * minutes)
     chart.x_labels = [phase.name for phase in card.phases]
     chart.add("used", [phase.seconds / 60 for phase in card.phases])
     chart.add("planned", [phase.planned_seconds / 60 for phase in card.phases])
-    return _svg(chart)
+    return svg(chart)
 
 
 def history_plot(card: Scorecard) -> str:
@@ -46,7 +46,7 @@ def history_plot(card: Scorecard) -> str:
     import pygal
 
     chart = pygal.Line(
-        **_looks([BLUE], 320, bars=False),
+        **looks([BLUE], 320, bars=False),
         range=(0, 5),
         y_labels=range(6),
         title="Overall, earlier mocks and this one",
@@ -58,10 +58,10 @@ def history_plot(card: Scorecard) -> str:
     chart.x_labels = [f"{started[5:10]} {plan}" for started, plan, _ in runs]
     chart.x_label_rotation = 25
     chart.add("overall", [overall for _, _, overall in runs])
-    return _svg(chart)
+    return svg(chart)
 
 
-def _looks(colours: Sequence[str], height: int, *, bars: bool = True) -> dict[str, Any]:
+def looks(colours: Sequence[str], height: int, *, bars: bool = True) -> dict[str, Any]:
     from pygal.style import Style
 
     style = Style(
@@ -93,7 +93,7 @@ def _looks(colours: Sequence[str], height: int, *, bars: bool = True) -> dict[st
     }
 
 
-def _svg(chart: Any) -> str:
+def svg(chart: Any) -> str:
     """Without pygal's comments, and without the settings it leaves for a script that is not there."""
     text: str = chart.render(is_unicode=True)
     return re.sub(r"<!--.*?-->|<script.*?</script>", "", text, flags=re.DOTALL)

@@ -1,0 +1,6 @@
+"""Homework: many learners' files, graded by the same grader, as results for the class and for each learner.
+
+assignment    what is asked, for how many points (YAML)      submissions, archives    whose file is for which exercise
+work, places  what is to be graded, and where it runs        journal                  what has been graded already
+marking       from verdicts to points                        results/                 the files that are written
+"""
