@@ -1,0 +1,1 @@
+"""The app as a web page: one app process a browser tab, behind a token."""
