@@ -52,6 +52,7 @@ def run(workspace: Path | None = None, *, drill: Wanted | str | None = None) -> 
     atexit.register(grader.kill)
     app = TritonPrepApp(Desk(course, progress, folder, grader), (*folder.notices, *progress.notices))
     app.drill_wanted = drill
+    app.offers_tour = folder.writable and not (progress.setting("tour") or progress.resume() or progress.states())
     try:
         code = app.run()
     finally:

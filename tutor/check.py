@@ -108,6 +108,7 @@ def _course(groups: list[Group], only: Path | None) -> Course | None:
     groups.append(generated)
     if course is not None:
         groups.append(_drill_plans(course))
+        groups.append(_glossary(course))
     return course
 
 
@@ -126,6 +127,24 @@ def _drill_plans(course: Course) -> Group:
         group.failures += [_relative(str(error)) for error in errors.errors]
     if not plan.schema_file().is_file() or plan.schema_file().read_text(encoding="utf-8") != plan.schema_text():
         group.failures.append(f"{plan.schema_file()}: out of date; run: python -m tutor.drill.plan")
+    return group
+
+
+def _glossary(course: Course) -> Group:
+    from tutor.course import glossary
+
+    group = Group("the glossary loads, and its items exist")
+    if not glossary.glossary_file().is_file():
+        group.skipped.append((glossary.glossary_file().name, "this course has no glossary"))
+        return group
+    try:
+        terms = glossary.load_glossary()
+        group.checked = len(terms)
+        group.failures += [_relative(str(error)) for error in glossary.item_errors(terms, course)]
+    except CourseErrors as errors:
+        group.failures += [_relative(str(error)) for error in errors.errors]
+    if not glossary.schema_file().is_file() or glossary.schema_file().read_text("utf-8") != glossary.schema_text():
+        group.failures.append(f"{glossary.schema_file()}: out of date; run: python -m tutor.course.glossary")
     return group
 
 

@@ -10,6 +10,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from tutor.cli_bench import bench
+from tutor.cli_homework import homework
 from tutor.commands import terminal
 from tutor.commands.terminal import CANNOT, FELL_SHORT, USAGE, Stop, note
 
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-PLAIN = "list, show, quiz, review, grade, watch, hint, solution, reset, inspect, progress, drill --plain, doctor"
+PLAIN = "list, show, glossary, quiz, review, grade, watch, hint, solution, inspect, map, progress, drill --plain"
 
 Workspace = Annotated[
     Optional[Path],  # noqa: UP045 – typer reads the annotation at run time
@@ -98,6 +100,16 @@ def show(
     from tutor.commands import reading
 
     _leave(reading.show(item, answer, workspace))
+
+
+@app.command()
+def glossary(
+    term: Annotated[Optional[str], typer.Argument(metavar="[TERM]", show_default=False)] = None,  # noqa: UP045
+) -> None:
+    """Say what a term means and which item teaches it; without a term, all of them."""
+    from tutor.commands import reading
+
+    _leave(reading.glossary(term))
 
 
 @app.command()
@@ -187,18 +199,35 @@ def watch(
 @app.command()
 def inspect(
     exercise: Name,
-    stage: Annotated[str, typer.Option(help="ttir, ttgir, llir, ptx or sass.")] = "ptx",
+    stage: Annotated[str, typer.Option(help="ttir, ttgir, llir, ptx, sass, or all with line numbers.")] = "ptx",
     target: Target = "sm_90",
     file: Annotated[Optional[Path], typer.Option(help="This file instead of the workspace's.")] = None,  # noqa: UP045
     solutions: Annotated[bool, typer.Option("--solutions", help="The course's own solution.")] = False,
+    json: Json = False,
     workspace: Workspace = None,
 ) -> None:
     """Print what the compiler makes of your kernel, for a GPU that need not be here."""
-    from tutor.commands import grading
+    from tutor.commands import inspecting
 
-    if stage not in ("ttir", "ttgir", "llir", "ptx", "sass"):
-        raise Stop(f"--stage {stage!r}: write ttir, ttgir, llir, ptx or sass.", USAGE)
-    _leave(grading.inspect(exercise, stage, target, file, solutions, workspace))
+    if stage not in inspecting.STAGES:
+        raise Stop(f"--stage {stage!r}: write ttir, ttgir, llir, ptx, sass or all.", USAGE)
+    _leave(inspecting.inspect(exercise, stage, target, file, solutions, json, workspace))
+
+
+@app.command("map")
+def map_(
+    exercise: Name,
+    case: Annotated[Optional[str], typer.Option(metavar="NAME", help="A case by its name, or enough of it.")] = None,  # noqa: UP045
+    program: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="What this program alone touches.")] = None,  # noqa: UP045
+    file: Annotated[Optional[Path], typer.Option(help="This file instead of the workspace's.")] = None,  # noqa: UP045
+    solutions: Annotated[bool, typer.Option("--solutions", help="The course's own solution.")] = False,
+    json: Json = False,
+    workspace: Workspace = None,
+) -> None:
+    """Print which program loads and stores which elements, on a small case."""
+    from tutor.commands import mapping
+
+    _leave(mapping.show_map(exercise, case, program, file, solutions, json, workspace))
 
 
 @app.command()
@@ -279,6 +308,10 @@ def drill(
     )  # fmt: skip
 
 
+app.command()(homework)
+app.command()(bench)
+
+
 @app.command()
 def check(
     path: Annotated[
@@ -294,6 +327,23 @@ def check(
     if path is not None:  # a file in modules/ belongs to the course around it
         _add_course(path.resolve().parents[1] if path.resolve().parent.name == "modules" else path)
     _leave(checks.run(json, evidence, path.resolve() if path is not None else None))
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8000,
+    host: Annotated[str, typer.Option(help="Another address than this machine's own, such as 0.0.0.0.")] = "127.0.0.1",
+    token: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(envvar="TRITON_PREP_TOKEN", help="What the link carries. Default: a new one at each start."),
+    ] = None,
+    no_token: Annotated[bool, typer.Option("--no-token", help="Let in every user of this machine.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """The same app as a web page; the link is printed."""
+    from tutor.commands import serving
+
+    _leave(serving.serve(port, host, token, no_token, workspace))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""list, show."""
+"""list, show, glossary."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 from tutor.commands.session import open_session
 from tutor.commands.terminal import PASSED, USAGE, Stop, say, width
 from tutor.course.course import Course, UnknownItem, kind_of
+from tutor.course.glossary import UnknownTerm, find, load_glossary
 from tutor.course.model import Exercise, Item, Lesson, Module, Walkthrough
-from tutor.course.text import item_text, module_text
+from tutor.course.text import item_text, module_text, wrapped
 from tutor.schedule import SCHEDULED
 from tutor.standing import standing
 
@@ -51,6 +52,20 @@ def show(name: str, answer: bool, folder: Path | None) -> int:
         last = len(found.pages if isinstance(found, Lesson) else found.steps) - 1
         session.progress.record_page(found.id, last, finished=True)
         session.progress.set_resume(found.id)
+    return PASSED
+
+
+def glossary(name: str | None) -> int:
+    terms = load_glossary()
+    if not terms:
+        raise Stop("This course has no glossary.", USAGE)
+    try:
+        found = find(terms, name) if name else terms
+    except UnknownTerm as unknown:
+        raise Stop(str(unknown), USAGE) from unknown
+    for number, term in enumerate(found):
+        names = f" (also {', '.join(term.also)})" if term.also else ""
+        say(f"{chr(10) if number else ''}{term.term}{names}\n{wrapped(term.text, width())}\n-> {term.item}")
     return PASSED
 
 

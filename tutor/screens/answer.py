@@ -17,8 +17,8 @@ from tutor.widgets.prose import CodeView, Reading
 
 class HintScreen(ModalScreen[None]):
     BINDINGS = [
-        Binding("h", "more", "Next hint"),
-        Binding("escape,q", "dismiss", "Close", key_display="Esc"),
+        Binding("h", "more", "Next hint", id="hint.more"),
+        Binding("escape,q", "dismiss", "Close", key_display="Esc", id="hint.dismiss"),
     ]
 
     def __init__(self, hints: tuple[str, ...], taken: int, record: Callable[[int], None]) -> None:
@@ -50,8 +50,8 @@ class HintScreen(ModalScreen[None]):
 
 class SolutionScreen(ModalScreen[None]):
     BINDINGS = [
-        Binding("y", "copy", "Copy"),
-        Binding("escape,q,s", "dismiss", "Close", key_display="Esc"),
+        Binding("y", "copy", "Copy", id="solution.copy"),
+        Binding("escape,q,s", "dismiss", "Close", key_display="Esc", id="solution.dismiss"),
     ]
 
     def __init__(self, slug: str, code: str) -> None:
@@ -65,5 +65,4 @@ class SolutionScreen(ModalScreen[None]):
         yield KeyLine()
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self.code)
-        self.notify("Solution copied.", markup=False)
+        self.app.copy(self.code, "Solution")  # type: ignore[attr-defined]

@@ -14,9 +14,9 @@ from tutor.widgets.content import plain
 
 class ConfirmScreen(ModalScreen[bool]):
     BINDINGS = [
-        Binding("y", "answer(True)", "Yes"),
-        Binding("n,escape", "answer(False)", "No"),
-        Binding("left,right", "app.focus_next", "Other", show=False),
+        Binding("y", "answer(True)", "Yes", id="question.yes"),
+        Binding("n,escape", "answer(False)", "No", id="question.no"),
+        Binding("left,right", "app.focus_next", "Other", show=False, id="question.other"),
     ]
 
     def __init__(self, question: str, yes: str = "Yes") -> None:

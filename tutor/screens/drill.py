@@ -17,7 +17,7 @@ from tutor.drill.sitting import Sitting
 from tutor.screens.item import KIND_WORDS, ItemScreen
 from tutor.widgets.content import DIM_STYLE, Content, inline, plain
 from tutor.widgets.desk import desk
-from tutor.widgets.drill_panes import DrillOpenPane, HandedIn, Scored, WaitPane, drill_pane
+from tutor.widgets.drill_panes import DrillExercisePane, DrillOpenPane, HandedIn, Scored, WaitPane, drill_pane
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, HintTaken, ItemPane
@@ -29,14 +29,14 @@ WORDS = {**KIND_WORDS, "talk": "Talk", "optimise": "Optimise", "exercise": "Kern
 class DrillScreen(ItemScreen, inherit_bindings=False):
     CSS_PATH = ["item.tcss", "drill.tcss"]  # type: ignore[assignment]
     BINDINGS = [
-        Binding("n,ctrl+n", "next_item", "Next", key_display="n", tooltip="The next task, or the end of the phase"),
-        Binding("p", "previous_item", "Prev"),
-        Binding("h", "hint", "Hint"),
-        Binding("f8", "flag", "Flag", key_display="F8", tooltip="Mark this task, to come back to it"),
-        Binding("f9", "finish", "Finish", key_display="F9", tooltip="End the whole drill"),
-        Binding("ctrl+t", "pause", "Pause", key_display="^t"),
-        Binding("f2", "outline", "List", key_display="F2", tooltip="The tasks of this phase"),
-        Binding("escape", "back", "Leave", key_display="Esc"),
+        Binding("n,ctrl+n", "next_item", "Next", key_display="n", tooltip="The next task or phase", id="drill.next"),
+        Binding("p", "previous_item", "Prev", id="drill.previous"),
+        Binding("h", "hint", "Hint", id="drill.hint"),
+        Binding("f8", "flag", "Flag", key_display="F8", tooltip="Mark this task, to come back to it", id="drill.flag"),
+        Binding("f9", "finish", "Finish", key_display="F9", tooltip="End the whole drill", id="drill.finish"),
+        Binding("ctrl+t", "pause", "Pause", key_display="^t", id="drill.pause"),
+        Binding("f2", "outline", "List", key_display="F2", tooltip="The tasks of this phase", id="drill.outline"),
+        Binding("escape", "back", "Leave", key_display="Esc", id="drill.back"),
     ]
 
     def __init__(self, sitting: Sitting, notices: tuple[Notice, ...] = ()) -> None:
@@ -150,12 +150,10 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         self.refresh_bindings()
 
     def _say_where(self) -> None:
-        plan = self.sitting.state.drill.plan
         where = self.query_one("#drill-where", Static)
         if self.asked is None:
-            where.update(
-                Content.assemble(inline(plan.title, "bold"), plain(" strict" if self.sitting.state.strict else ""))
-            )
+            strict = plain(" strict" if self.sitting.state.strict else "")
+            where.update(Content.assemble(inline(self.sitting.state.drill.plan.title, "bold"), strict))
             return
         if self.sitting.state.stage != "running":
             title = inline(self.sitting.item(self.asked).title)
@@ -177,6 +175,8 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         return "next_item" if waiting or (self.query(ItemPane) and self.pane.finished) else ""
 
     def _save_draft(self) -> None:
+        for kernel in self.query(DrillExercisePane):
+            kernel.keep_typed()  # what is typed when the time runs out counts
         for pane in self.query(DrillOpenPane):
             if not pane.debrief and self.asked is not None and pane.is_mounted:
                 self.sitting.draft(self.asked, pane.text)
@@ -304,20 +304,20 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         if self.sitting.state.stage != "running" or self.sitting.state.paused:
             self.dismiss()
             return
-        question = "Leave the drill? The clock goes on; d on Home comes back to it."
-        self.app.push_screen(ConfirmScreen(question, "Leave"), self._leave)
 
-    def _leave(self, wanted: bool | None) -> None:
-        if wanted:
-            self.dismiss()
+        def leave(wanted: bool | None) -> None:
+            if wanted:
+                self.dismiss()
+
+        question = "Leave the drill? The clock goes on; d on Home comes back to it."
+        self.app.push_screen(ConfirmScreen(question, "Leave"), leave)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        running = self.sitting.state.stage == "running"
+        running, strict = self.sitting.state.stage == "running", self.sitting.state.strict
         if action == "hint":
-            strict = self.sitting.state.strict
             return running and not strict and bool(self.query(ItemPane)) and bool(self.pane.hints())
         if action == "pause":
-            return running and not self.sitting.state.strict
+            return running and not strict
         if action in ("next_item", "previous_item", "flag", "outline"):
             return running and not self.sitting.state.paused
         return running if action == "finish" else True
@@ -325,10 +325,9 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
     def action_hint(self) -> None:
         from tutor.screens.answer import HintScreen
 
-        hints = self.pane.hints()
-        assert self.asked is not None
-        taken = min(max(1, self.sitting.state.hints.get(self.asked.id, 0)), len(hints))
-        task = self.asked
+        hints, task = self.pane.hints(), self.asked
+        assert task is not None
+        taken = min(max(1, self.sitting.state.hints.get(task.id, 0)), len(hints))
         self.sitting.hint(task, taken)
         self.app.push_screen(HintScreen(hints, taken, lambda level: self.sitting.hint(task, level)))
 

@@ -20,7 +20,7 @@ from tutor.widgets.prose import Reading
 
 class DrillReportScreen(Screen[None]):
     CSS_PATH = "drill.tcss"
-    BINDINGS = [Binding("escape,q", "dismiss", "Back", key_display="Esc")]
+    BINDINGS = [Binding("escape,q", "dismiss", "Back", key_display="Esc", id="report.dismiss")]
 
     def __init__(self, report: Report) -> None:
         super().__init__()

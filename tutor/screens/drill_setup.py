@@ -25,8 +25,8 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
 
     CSS_PATH = "drill.tcss"
     BINDINGS = [
-        Binding("s", "strict", "Strict on/off"),
-        Binding("escape", "dismiss", "Back", key_display="Esc"),
+        Binding("s", "strict", "Strict on/off", id="drill-setup.strict"),
+        Binding("escape", "dismiss", "Back", key_display="Esc", id="drill-setup.dismiss"),
     ]
 
     def __init__(self) -> None:

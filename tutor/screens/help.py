@@ -13,25 +13,38 @@ from tutor.widgets.keys import KeyLine
 from tutor.widgets.prose import Reading
 
 GENERAL = """\
-Home lists the modules; Enter opens one, and Continue is always the next thing to do. n and p go from item to item, \
-also across modules. Everything can be clicked, the keys in the footer too.
+Home lists the modules; Enter opens one, and Continue is always the next thing to do. {next} and {previous} go from \
+item to item, also across modules. Everything can be clicked, the keys in the footer too.
 
-An exercise is a real file: e opens it in your editor, g grades it. With watch on (w), every save grades. \
-The grader runs it in a process of its own, so a crash or an endless loop there cannot hurt this app.
+An exercise is a real file: {edit} opens it in your editor or the one built in, {grade} grades it. With watch on \
+({watch}), every save of your editor grades. The grader runs it in a process of its own, so a crash or an endless \
+loop there cannot hurt this app.
 
-Every answer is saved at once, and comes back for review, first after days, then after weeks: r on Home."""
+Every answer is saved at once, and comes back for review, first after days, then after weeks: {review} on Home."""
+NAMED_KEYS = {
+    "next": ("item.next", "n"),
+    "previous": ("item.previous", "p"),
+    "edit": ("exercise.edit", "e"),
+    "grade": ("exercise.grade", "g"),
+    "watch": ("exercise.watch", "w"),
+    "review": ("home.review", "r"),
+}
 
 MORE_KEYS = (
     ("j k ↑ ↓", "move"),
     ("PgUp PgDn", "scroll the text above the answers"),
     ("Tab", "next part of the screen"),
+    ("G", "the glossary: what a word means, and where it is taught"),
     ("ctrl+p", "every command, and jump to an item"),
     ("ctrl+q", "quit"),
 )
 
 
 class HelpScreen(ModalScreen[None]):
-    BINDINGS = [Binding("escape,q,f1,question_mark", "dismiss", "Close", key_display="Esc")]
+    BINDINGS = [
+        Binding("t", "tour", "Tour", tooltip="One minute over the main screens", id="help.tour"),
+        Binding("escape,q,f1,question_mark", "dismiss", "Close", key_display="Esc", id="help.dismiss"),
+    ]
 
     def __init__(self, below: Screen[object]) -> None:
         super().__init__()
@@ -50,7 +63,15 @@ class HelpScreen(ModalScreen[None]):
 
     def _text(self) -> Content:
         rows = [(plain(key, "bold"), plain(words)) for key, words in (*self.keys, *MORE_KEYS)]
-        return stack([plain("Keys here", "bold"), columns(rows), plain(""), plain(GENERAL), plain(""), self._where()])
+        return stack([plain("Keys here", "bold"), columns(rows), plain(""), self._general(), plain(""), self._where()])
+
+    def _general(self) -> Content:
+        key_of = getattr(self.app, "key_of")  # noqa: B009 - the app's type would be a circular import
+        return plain(GENERAL.format(**{name: key_of(*key) for name, key in NAMED_KEYS.items()}))
+
+    def action_tour(self) -> None:
+        self.dismiss()
+        self.app.call_later(self.app.run_action, "tour")
 
     def _where(self) -> Content:
         from tutor.widgets.desk import desk

@@ -21,19 +21,19 @@ from tutor.widgets.lists import AnswerList
 
 FIRST_WORDS = """\
 Lessons, quizzes, bugs to mend and kernels to write; the kernels are graded on this machine, with or without a GPU. \
-Enter opens what is highlighted, n goes on from item to item, Esc comes back, ? explains the keys. \
+Enter opens what is highlighted, {next} goes on from item to item, Esc comes back, {help} explains the keys. \
 Every answer is kept at once, so leave whenever you like."""
 
 
 class HomeScreen(Screen[None]):
     BINDINGS = [
-        Binding("c", "carry_on", "Continue"),
-        Binding("r", "review", "Review", tooltip="What is due again, across modules"),
-        Binding("d", "app.drill", "Drill", tooltip="A timed mock interview"),
-        Binding("t", "app.stats", "Stats"),
-        Binding("comma", "app.settings", "Settings", key_display=","),
-        Binding("f1,question_mark", "app.help", "Help", key_display="?"),
-        Binding("q", "app.quit", "Quit"),
+        Binding("c", "carry_on", "Continue", id="home.carry-on"),
+        Binding("r", "review", "Review", tooltip="What is due again, across modules", id="home.review"),
+        Binding("d", "app.drill", "Drill", tooltip="A timed mock interview", id="home.drill"),
+        Binding("t", "app.stats", "Stats", id="home.stats"),
+        Binding("comma", "app.settings", "Settings", key_display=",", id="home.settings"),
+        Binding("f1,question_mark", "app.help", "Help", key_display="?", id="home.help"),
+        Binding("q", "app.quit", "Quit", id="home.quit"),
         *[Binding(str(number), f"module({number})", f"Module {number}", show=False) for number in range(1, 10)],
     ]
 
@@ -101,7 +101,7 @@ class HomeScreen(Screen[None]):
 
     def _next_row(self, item: Item | None) -> Content:
         if item is None:
-            return plain("All done. Pick any module to go over it again.", "bold $text-success")
+            return Content.assemble(plain("▶ All done: ", "bold $text-success"), plain("a timed mock interview"))
         word = "Continue" if self.standing is not None and desk(self).progress.resume() else "Start here"
         number = number_of(desk(self).course.module_of(item.id))
         return Content.assemble(
@@ -143,14 +143,18 @@ class HomeScreen(Screen[None]):
 
     def _about_next(self, item: Item | None) -> Content:
         if item is None:
-            return Content("")
+            return plain("Every item is done. A drill mixes them against the clock; any module can be gone over again.")
         module = desk(self).course.module_of(item.id)
         where = plain(
             f"{kind_of(item).capitalize()} in module {number_of(module)}, about {item.minutes} min: ", DIM_STYLE
         )
         parts = [Content.assemble(where, inline(item.title, "bold"))]
-        parts += [plain(""), inline(module.blurb) if desk(self).progress.resume() else plain(FIRST_WORDS)]
+        parts += [plain(""), inline(module.blurb) if desk(self).progress.resume() else self._first_words()]
         return stack(parts)
+
+    def _first_words(self) -> Content:
+        key_of = getattr(self.app, "key_of")  # noqa: B009 - the app's type would be a circular import
+        return plain(FIRST_WORDS.format(next=key_of("item.next", "n"), help=key_of("home.help", "question_mark")))
 
     def _about(self, module: Module) -> Content:
         kinds: dict[str, int] = {}
@@ -200,3 +204,5 @@ class HomeScreen(Screen[None]):
         item = self.standing.next_item if self.standing else None
         if item is not None:
             self.app.push_screen(ItemScreen(item))
+        else:
+            self.app.call_later(self.app.run_action, "drill")

@@ -56,12 +56,14 @@ def pane_for(item: Item, position: int) -> ItemPane:
 class ItemScreen(Screen[None]):
     CSS_PATH = "item.tcss"
     BINDINGS = [
-        Binding("n", "next_item", "Next"),
-        Binding("p", "previous_item", "Prev"),
-        Binding("h", "hint", "Hint"),
-        Binding("s", "solution", "Solution", tooltip="After a pass, or when you give up"),
-        Binding("f2,o", "outline", "List", key_display="F2", tooltip="The items of this module (also o)"),
-        Binding("escape", "back", "Back", key_display="Esc"),
+        Binding("n", "next_item", "Next", id="item.next"),
+        Binding("p", "previous_item", "Prev", id="item.previous"),
+        Binding("h", "hint", "Hint", id="item.hint"),
+        Binding("s", "solution", "Solution", tooltip="After a pass, or when you give up", id="item.solution"),
+        Binding(
+            "f2,o", "outline", "List", key_display="F2", tooltip="The items of this module (also o)", id="item.outline"
+        ),
+        Binding("escape", "back", "Back", key_display="Esc", id="item.back"),
     ]
 
     def __init__(self, item: Item, *, visit: bool = False) -> None:
@@ -241,8 +243,8 @@ class ItemScreen(Screen[None]):
     # help with the item
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("hint", "solution") and not self.query(ItemPane):
-            return False
+        if action in ("hint", "solution", "next_item", "previous_item", "outline") and not self.query(ItemPane):
+            return False  # keys typed before the item is there
         if action == "hint":
             return bool(self.pane.hints())
         if action == "solution":

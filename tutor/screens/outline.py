@@ -68,9 +68,9 @@ def row_of(item: Item, state: ItemState | None) -> Content:
 
 class OutlineScreen(Screen[None]):
     BINDINGS = [
-        Binding("n", "beside(1)", "Next module"),
-        Binding("p", "beside(-1)", "Previous module"),
-        Binding("escape,q", "back", "Home", key_display="Esc"),
+        Binding("n", "beside(1)", "Next module", id="module.next-module"),
+        Binding("p", "beside(-1)", "Previous module", id="module.previous-module"),
+        Binding("escape,q", "back", "Home", key_display="Esc", id="module.back"),
     ]
 
     def __init__(self, module: Module) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider, SearchIcon
 from textual.types import IgnoreReturnCallbackType
 
 from tutor.course.course import kind_of
@@ -13,7 +14,26 @@ from tutor.course.model import Exercise
 from tutor.widgets.content import Content, inline, plain
 from tutor.widgets.desk import desk
 
-EVERYWHERE = (("Help", "help"), ("Settings", "settings"), ("Stats", "stats"), ("Home", "home"), ("Quit", "quit"))
+EVERYWHERE = (
+    ("Help", "help"),
+    ("Glossary: what a word means (G)", "glossary"),
+    ("Settings", "settings"),
+    ("Keys: see and change them", "keys"),
+    ("Tour of a minute", "tour"),
+    ("Save this screen as text and as a picture", "save_screen"),
+    ("Stats", "stats"),
+    ("Home", "home"),
+    ("Quit", "quit"),
+)
+
+
+class Palette(CommandPalette):
+    def on_mount(self) -> None:
+        self.query_one(SearchIcon).icon = ">"  # textual's magnifying glass is in few fonts
+
+    def _action_command_list(self, action: str) -> None:
+        with suppress(LookupError):  # textual turns a page of commands before they are laid out
+            super()._action_command_list(action)
 
 
 class KeyCommands(Provider):
@@ -28,13 +48,7 @@ class KeyCommands(Provider):
             seen.add(binding.action)
             text = f"{binding.description} ({self.app.get_key_display(binding)})"
             yield text, partial(self.app.run_action, binding.action, active.node)
-        for text, action in (
-            ("Help", "help"),
-            ("Settings", "settings"),
-            ("Stats", "stats"),
-            ("Home", "home"),
-            ("Quit", "quit"),
-        ):
+        for text, action in EVERYWHERE:
             if action not in {name.removeprefix("app.") for name in seen}:
                 yield text, partial(self.app.run_action, action)
 

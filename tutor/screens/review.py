@@ -104,7 +104,7 @@ class ReviewScreen(ItemScreen):
 
 
 class ReviewDoneScreen(Screen[None]):
-    BINDINGS = [Binding("escape,enter,n,q", "dismiss", "Home", key_display="Esc")]
+    BINDINGS = [Binding("escape,enter,n,q", "dismiss", "Home", key_display="Esc", id="review-done.dismiss")]
 
     def __init__(self, day: Agenda, right: dict[str, bool]) -> None:
         super().__init__()

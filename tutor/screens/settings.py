@@ -1,4 +1,4 @@
-"""Settings: theme, editor, motion. Each is kept as soon as it is changed."""
+"""Settings: theme, keys, editor, motion. Each is kept as soon as it is changed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
+from tutor.themes import words_of
 from tutor.widgets.content import DIM_STYLE, Content, plain
 from tutor.widgets.desk import desk
 from tutor.widgets.keys import KeyLine
@@ -22,7 +23,7 @@ SWITCHES = (  # setting, value when on, value when off, words
 
 
 class SettingsScreen(ModalScreen[None]):
-    BINDINGS = [Binding("escape", "dismiss", "Close", key_display="Esc")]
+    BINDINGS = [Binding("escape", "dismiss", "Close", key_display="Esc", id="settings.dismiss")]
 
     def __init__(self, themes: list[str], current: str) -> None:
         super().__init__()
@@ -32,13 +33,24 @@ class SettingsScreen(ModalScreen[None]):
         progress = desk(self.app).progress
         with Vertical(classes="dialog -tall"):
             with Reading(can_focus=False):
-                yield Static(plain("Editor (empty: $VISUAL, $EDITOR, nano, vi)", "bold"))
-                yield Input(progress.setting("editor"), id="editor", compact=True, placeholder="code --wait")
+                yield Static(plain("Editor (empty: $VISUAL, $EDITOR, or else the built-in one)", "bold"))
+                yield Input(
+                    progress.setting("editor"), id="editor", compact=True, placeholder="code --wait, or: built-in"
+                )
                 yield AnswerList(self._switch_rows(), id="switches")
-                yield Static(plain("Theme", "bold"))
-                yield AnswerList([plain(name) for name in self.themes], id="themes")
+                yield AnswerList([plain("Keys: see and change them …")], id="to-keys")
+                yield Static(plain(self._theme_words(), "bold"))
+                yield AnswerList([plain(words_of(name)) for name in self.themes], id="themes")
                 yield Static(plain("Changes are kept at once. Esc closes.", DIM_STYLE))
         yield KeyLine()
+
+    def _theme_words(self) -> str:
+        return "Theme (NO_COLOR is set: no colours)" if self.app.no_color else "Theme"
+
+    @on(OptionList.OptionSelected, "#to-keys")
+    def _to_keys(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.app.call_later(self.app.run_action, "keys")
 
     def on_mount(self) -> None:
         themes = self.query_one("#themes", AnswerList)

@@ -19,7 +19,7 @@ from tutor.widgets.prose import Reading
 
 
 class StatsScreen(Screen[None]):
-    BINDINGS = [Binding("escape,q", "dismiss", "Back", key_display="Esc")]
+    BINDINGS = [Binding("escape,q", "dismiss", "Back", key_display="Esc", id="stats.dismiss")]
 
     def compose(self) -> ComposeResult:
         yield Static(plain("Progress", "bold"), id="where")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
+import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.command import Provider
 from textual.screen import Screen
 
+from tutor.screens.base_app import BaseApp
 from tutor.widgets.desk import Desk
 
 if TYPE_CHECKING:
     from tutor.drill.opening import Wanted
 
-DEFAULT_THEME = "textual-dark"
 PARTING_SECONDS = 1.0
 
 
@@ -40,7 +44,7 @@ def _item_commands() -> type[Provider]:
     return ItemCommands
 
 
-class TritonPrepApp(App[int]):
+class TritonPrepApp(BaseApp):
     TITLE = "triton-prep"
     CSS_PATH = "app.tcss"
     MODES = {"home": _home}
@@ -49,9 +53,10 @@ class TritonPrepApp(App[int]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (18, "-tall-enough")]
     BINDINGS = [
-        Binding("f1,question_mark", "help", "Help", show=False),
-        Binding("ctrl+p", "command_palette", "More", key_display="^p", priority=True),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+        Binding("f1,question_mark", "help", "Help", show=False, id="app.help"),
+        Binding("G", "glossary", "Glossary", show=False, id="app.glossary"),
+        Binding("ctrl+p", "command_palette", "More", key_display="^p", priority=True, id="app.command-palette"),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit"),
     ]
 
     def __init__(self, desk: Desk, notices: Iterable[str] = (), *, warm_grader: bool = True) -> None:
@@ -59,14 +64,37 @@ class TritonPrepApp(App[int]):
         self.desk = desk
         self.notices = tuple(notices)
         self.warm_grader = warm_grader
+        self.offers_tour = False  # the very first start only
         self.drill_wanted: Wanted | str | None = None  # what to open with: a drill, "resume", or "choose"
 
     def on_mount(self) -> None:
+        if not self.is_headless:
+            for number in (signal.SIGHUP, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._told_to_end, number)
         self.desk.progress.on_notice = self._progress_notice
         chosen = self.desk.progress.setting("theme")
-        if chosen in self.available_themes:
+        if chosen in self.available_themes and not self.no_color:
             self.theme = chosen
+        self.read_keys()
         self.call_after_refresh(self._settled)
+
+    @property
+    def keys_path(self) -> Path:
+        return self.desk.workspace.folder / ".triton-prep" / "keys.yaml"
+
+    def _told_to_end(self, number: signal.Signals) -> None:
+        """A closed terminal, a shutdown: what is typed is kept first, as the rest may fail without a terminal."""
+        for screen in self.screen_stack:
+            for editor in screen.query("EditorView"):
+                editor.secure()  # type: ignore[attr-defined]
+        last = threading.Timer(PARTING_SECONDS * 3, self._end_at_once, (number,))
+        last.daemon = True
+        last.start()
+        self.exit(128 + number)
+
+    def _end_at_once(self, number: signal.Signals) -> None:
+        self.desk.grader.kill()
+        os._exit(128 + number)
 
     def _settled(self) -> None:
         """After the first paint: what may be slow or chatty."""
@@ -75,9 +103,12 @@ class TritonPrepApp(App[int]):
         for notice in self.notices:
             self.notify(notice, severity="warning", timeout=20, markup=False)
         self._populate()
+        self.check_keys()
         if self.warm_grader:
             self._warm_up()
-        if self.drill_wanted is None:
+        if self.drill_wanted is None and self.offers_tour:
+            self.run_worker(self._offer_tour(), group="tour", exclusive=True)
+        elif self.drill_wanted is None:
             self._offer_drill()
         elif self.drill_wanted == "choose":
             self.action_drill()
@@ -126,17 +157,72 @@ class TritonPrepApp(App[int]):
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
         return ()  # the palette lists the keys of the screen and the items of the course instead
 
+    def action_command_palette(self) -> None:
+        from textual.command import CommandPalette
+
+        from tutor.screens.palette import Palette
+
+        if not CommandPalette.is_open(self):  # type: ignore[arg-type]
+            self.push_screen(Palette(id="--command-palette"))
+
+    def copy(self, text: str, what: str) -> None:
+        from tutor.screens.copying import copy
+
+        copy(self, self.keys_path.parent, text, what)
+
+    def action_save_screen(self) -> None:
+        from tutor.screens.copying import save_screen
+
+        save_screen(self, self.keys_path.parent)
+
     def action_help(self) -> None:
         from tutor.screens.help import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(self.screen))
 
+    def action_glossary(self) -> None:
+        from tutor.course.glossary import load_glossary
+        from tutor.course.loader import CourseErrors
+        from tutor.screens.glossary import GlossaryScreen
+        from tutor.widgets.pane import ItemPane
+
+        if self._closed_book():
+            return
+        try:
+            terms = load_glossary()
+        except CourseErrors as errors:
+            self.notify(f"The glossary is not in order: {errors.errors[0]}", severity="error", markup=False)
+            return
+        page = " ".join(pane.page_text() for pane in self.screen.query(ItemPane))
+        self.push_screen(GlossaryScreen(terms, page), self._look_up_term)
+
+    def _look_up_term(self, item_id: str | None) -> None:
+        if item_id is not None:
+            self.action_look_up(item_id)
+
     def action_settings(self) -> None:
         from tutor.screens.settings import SettingsScreen
+        from tutor.themes import choices
 
-        names = sorted(name for name in self.available_themes if name != DEFAULT_THEME)
-        self.push_screen(SettingsScreen([DEFAULT_THEME, *names], self.theme))
+        self.push_screen(SettingsScreen(choices(list(self.available_themes)), self.theme))
+
+    async def _offer_tour(self) -> None:
+        from tutor.screens.tour import SETTING, show_tour
+
+        self.desk.progress.set_setting(SETTING, "offered")
+        await show_tour(self, offer=True)
+
+    def action_tour(self) -> None:
+        from tutor.screens.tour import show_tour
+
+        if not self._closed_book():
+            self.run_worker(show_tour(self, offer=False), group="tour", exclusive=True)
+
+    def action_keys(self) -> None:
+        from tutor.screens.keys import KeysScreen
+
+        self.push_screen(KeysScreen())
 
     def action_drill(self) -> None:
         from tutor.screens.drill_setup import DrillSetupScreen

@@ -27,15 +27,15 @@ ASK = "Which line is wrong? Enter or a click picks it."
 
 class BugPane(ItemPane):
     BINDINGS = [
-        Binding("f6", "grade", "Grade", key_display="F6", priority=True),
-        Binding("f7", "cancel", "Cancel", key_display="F7", priority=True),
-        Binding("f8", "more_lines", "More lines", key_display="F8", priority=True),
-        Binding("u", "undo", "Undo edit"),
-        Binding("y", "copy", "Copy code", show=False),
-        Binding("r", "again", "Again"),
-        Binding("escape", "leave_input", "To the lines", key_display="Esc"),
-        Binding("pageup", "scroll_verdict(-1)", "Verdict up", show=False),
-        Binding("pagedown", "scroll_verdict(1)", "Verdict down", show=False),
+        Binding("f6", "grade", "Grade", key_display="F6", priority=True, id="bug.grade"),
+        Binding("f7", "cancel", "Cancel", key_display="F7", priority=True, id="bug.cancel"),
+        Binding("f8", "more_lines", "More lines", key_display="F8", priority=True, id="bug.more-lines"),
+        Binding("u", "undo", "Undo edit", id="bug.undo"),
+        Binding("y", "copy", "Copy code", show=False, id="bug.copy"),
+        Binding("r", "again", "Again", id="bug.again"),
+        Binding("escape", "leave_input", "To the lines", key_display="Esc", id="bug.leave-input"),
+        Binding("pageup", "scroll_verdict(-1)", "Verdict up", show=False, id="bug.verdict-up"),
+        Binding("pagedown", "scroll_verdict(1)", "Verdict down", show=False, id="bug.verdict-down"),
     ]
 
     def __init__(self, item: Bug, position: int = 0) -> None:
@@ -235,8 +235,7 @@ class BugPane(ItemPane):
         self.query_one("#lines").focus()
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self.bug.code)
-        self.notify("Code copied.", markup=False)
+        self.app.copy(self.bug.code, "Code")  # type: ignore[attr-defined]
 
     def _start_grading(self) -> None:
         self.grading = True

@@ -60,8 +60,10 @@ def code_lines(code: str, language: str = "python") -> tuple[Content, ...]:
         return tuple(plain(line) for line in lines)
     from textual.highlight import highlight
 
+    from tutor.widgets.code_theme import CodeTheme
+
     # an own end mark keeps the lexer from dropping blank lines at either end
-    coloured = highlight("\n".join(lines), language="python").split("\n", allow_blank=True)
+    coloured = highlight("\n".join(lines), language="python", theme=CodeTheme).split("\n", allow_blank=True)
     if [line.plain for line in coloured[: len(lines)]] != lines:
         return tuple(plain(line) for line in lines)
     return tuple(coloured[: len(lines)])

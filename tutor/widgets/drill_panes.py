@@ -32,6 +32,7 @@ from tutor.widgets.quiz import QuizPane
 from tutor.widgets.result import ResultView
 
 if TYPE_CHECKING:
+    from tutor.comparing import Version
     from tutor.drill.sitting import Sitting
 
 
@@ -111,11 +112,11 @@ class DrillBugPane(BugPane, inherit_bindings=False):
     """The line and the mend, without a word on either before the drill has ended."""
 
     BINDINGS = [
-        Binding("f6", "grade", "Hand in", key_display="F6", priority=True),
-        Binding("f7", "more_lines", "More lines", key_display="F7", priority=True),
-        Binding("u", "undo", "Undo edit"),
-        Binding("y", "copy", "Copy code", show=False),
-        Binding("escape", "leave_input", "To the lines", key_display="Esc"),
+        Binding("f6", "grade", "Hand in", key_display="F6", priority=True, id="bug.grade"),
+        Binding("f7", "more_lines", "More lines", key_display="F7", priority=True, id="bug.more-lines"),
+        Binding("u", "undo", "Undo edit", id="bug.undo"),
+        Binding("y", "copy", "Copy code", show=False, id="bug.copy"),
+        Binding("escape", "leave_input", "To the lines", key_display="Esc", id="bug.leave-input"),
     ]
 
     def __init__(self, item: Bug, task: Task) -> None:
@@ -166,8 +167,8 @@ class DrillOpenPane(OpenPane, inherit_bindings=False):
     """During the drill: write or say it, and hand it in. In the debrief: the model answer, and the rubric to tick."""
 
     BINDINGS = [
-        Binding("f6", "reveal", "Hand in", key_display="F6", priority=True),
-        Binding("escape", "leave_box", "Leave the box", key_display="Esc"),
+        Binding("f6", "reveal", "Hand in", key_display="F6", priority=True, id="open.reveal"),
+        Binding("escape", "leave_box", "Leave the box", key_display="Esc", id="open.leave-box"),
     ]
 
     def __init__(self, item: Open, task: Task, written: str, *, debrief: bool = False) -> None:
@@ -252,7 +253,7 @@ class DrillExercisePane(ExercisePane):
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("reset", "see", "watch", "grade_all"):
+        if action in ("reset", "see", "watch", "grade_all", "map"):  # a map would be a grading run for nothing
             return False
         if action == "grade" and self.sitting.runs_left() == 0:
             return False
@@ -261,7 +262,18 @@ class DrillExercisePane(ExercisePane):
     def action_watch(self) -> None:
         """A save spends no grading run."""
 
+    @property
+    def kept_as(self) -> str:
+        return f"drill-{self.sitting.state.id}-{self.slug}"
+
+    def versions(self) -> tuple[list[Version], str]:
+        """What was written before the drill, and the solution, are not for it."""
+        found, _ = super().versions()
+        return found[:1], ""
+
     def action_grade(self, keep_going: bool = False) -> None:
+        if not self.keep_typed(ask=True):
+            return
         self._reload()
         receipt = self.sitting.begin_run(self.asked)
         if receipt.counted:
@@ -291,6 +303,7 @@ class DrillExercisePane(ExercisePane):
         runs = "" if left is None else f"  {left} grading runs left."
         shown = as_shown(verdict, strict=self.sitting.state.strict)
         self.query_one(ResultView).show_verdict(shown, source, f"{runs} Other inputs decide at the end.")
+        self.tell_editor(shown)
 
     def hints(self) -> tuple[str, ...]:
         return () if self.sitting.state.strict else super().hints()

@@ -49,7 +49,8 @@ class Hanging(Visual):
 
     def get_height(self, rules: RulesMap, width: int) -> int:
         if isinstance(self.body, Content) and not self._fits(width):
-            return Content("").join([self.head, self.body]).get_height(rules, width)
+            # a pane that another one covers has no column at all, into which textual cannot wrap
+            return Content("").join([self.head, self.body]).get_height(rules, max(1, width))
         return max(1, self.body.get_height(rules, max(1, width - self.indent)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual import events
 from textual.binding import Binding
@@ -15,6 +15,11 @@ from tutor.widgets.content import Content, plain
 LEAVES = {
     "outline": 9,
     "previous_item": 8,
+    "comment": 8,
+    "edit_here": 8,
+    "diff": 7,
+    "find": 7,
+    "go_to_mark": 5,
     "copy": 8,
     "reset": 7,
     "undo": 6,
@@ -27,6 +32,7 @@ LEAVES = {
     "more_lines": 6,
     "again": 5,
     "watch": 5,
+    "compiler": 5,
     "see": 5,
     "solution": 5,
     "carry_on": 4,
@@ -35,10 +41,11 @@ LEAVES = {
     "next_item": 3,
     "back": 1,
     "dismiss": 1,
+    "leave": 1,
     "command_palette": 0,
 }
 USUAL = 2
-LAST = ("back", "dismiss", "answer", "help", "quit", "command_palette")
+LAST = ("back", "leave", "dismiss", "answer", "help", "quit", "command_palette")
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,21 @@ class KeyLine(Widget):
         for active in self.screen.active_bindings.values():
             binding: Binding = active.binding
             if binding.show and active.enabled and binding.description:
-                shown = self.app.get_key_display(binding)
-                found.setdefault(binding.action, Key(binding.key, shown, binding.description, binding.action))
+                shown = self._shown(binding)
+                key = Key(binding.key, shown, binding.description, binding.action)
+                # of two keys for one action the plain one, which only a box to type in takes away
+                if binding.action not in found or len(shown) < len(found[binding.action].shown):
+                    found[binding.action] = key
         leading = getattr(self.screen, "leading_action", None)
         first = leading() if leading else None
         return sorted(found.values(), key=lambda key: (key.name != first, key.name in LAST, _rank_last(key)))
+
+    def _shown(self, binding: Binding) -> str:
+        """While typing, a letter is a letter: a command is then shown with its other key."""
+        focused, shown = self.screen.focused, self.app.get_key_display(binding)
+        if focused is not None and len(shown) == 1 and focused.check_consume_key(shown, shown):
+            return self.app.get_key_display(replace(binding, key_display=None))
+        return shown
 
     def render(self) -> Content:
         width = self.content_size.width

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from textual import on
 from textual.binding import Binding
@@ -20,9 +21,9 @@ class AnswerList(OptionList):
     """Options to choose one of, by Enter or by a click. Page keys scroll a question longer than its place."""
 
     BINDINGS = [
-        Binding("k", "cursor_up", "Up", show=False),
-        Binding("j", "cursor_down", "Down", show=False),
-        Binding("enter", "select", "Choose"),
+        Binding("k", "cursor_up", "Up", show=False, id="list.cursor-up"),
+        Binding("j", "cursor_down", "Down", show=False, id="list.cursor-down"),
+        Binding("enter", "select", "Choose", id="list.select"),
     ]
 
     def __init__(self, prompts: Iterable[Visual], *, id: str | None = None, classes: str | None = None) -> None:
@@ -31,20 +32,22 @@ class AnswerList(OptionList):
             self.highlighted = 0
 
     def action_page_down(self) -> None:
-        _page(self, 1) or super().action_page_down()
+        with suppress(LookupError):  # rows that were just set are not laid out yet
+            _page(self, 1) or super().action_page_down()
 
     def action_page_up(self) -> None:
-        _page(self, -1) or super().action_page_up()
+        with suppress(LookupError):
+            _page(self, -1) or super().action_page_up()
 
 
 class TickList(OptionList):
     """Options to tick: Space or a click ticks, Enter hands the ticks in. The box reads without colour."""
 
     BINDINGS = [
-        Binding("k", "cursor_up", "Up", show=False),
-        Binding("j", "cursor_down", "Down", show=False),
-        Binding("space", "select", "Tick"),
-        Binding("enter", "hand_in", "Answer"),
+        Binding("k", "cursor_up", "Up", show=False, id="ticks.cursor-up"),
+        Binding("j", "cursor_down", "Down", show=False, id="ticks.cursor-down"),
+        Binding("space", "select", "Tick", id="ticks.select"),
+        Binding("enter", "hand_in", "Answer", id="ticks.hand-in"),
     ]
 
     class HandedIn(Message):
@@ -75,10 +78,12 @@ class TickList(OptionList):
         self.post_message(self.HandedIn())
 
     def action_page_down(self) -> None:
-        _page(self, 1) or super().action_page_down()
+        with suppress(LookupError):  # rows that were just set are not laid out yet
+            _page(self, 1) or super().action_page_down()
 
     def action_page_up(self) -> None:
-        _page(self, -1) or super().action_page_up()
+        with suppress(LookupError):
+            _page(self, -1) or super().action_page_up()
 
 
 def _page(options: OptionList, direction: int) -> bool:

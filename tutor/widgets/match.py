@@ -31,9 +31,9 @@ LETTERS = "abcdefgh"
 
 class MatchPane(ItemPane):
     BINDINGS = [
-        Binding("u", "undo", "Undo"),
-        Binding("c", "check", "Check"),
-        Binding("r", "again", "Again"),
+        Binding("u", "undo", "Undo", id="match.undo"),
+        Binding("c", "check", "Check", id="match.check"),
+        Binding("r", "again", "Again", id="match.again"),
     ]
 
     def __init__(self, item: Match, position: int = 0) -> None:

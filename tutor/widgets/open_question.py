@@ -22,8 +22,8 @@ from tutor.widgets.prose import Prose, Reading
 
 class OpenPane(ItemPane):
     BINDINGS = [
-        Binding("f6", "reveal", "Model answer", key_display="F6", priority=True),
-        Binding("escape", "leave_box", "Leave the box", key_display="Esc"),
+        Binding("f6", "reveal", "Model answer", key_display="F6", priority=True, id="open.reveal"),
+        Binding("escape", "leave_box", "Leave the box", key_display="Esc", id="open.leave-box"),
     ]
 
     def __init__(self, item: Open, position: int = 0) -> None:

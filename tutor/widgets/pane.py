@@ -68,6 +68,12 @@ class ItemPane(Vertical):
         """Whether there is nothing left to do here but to go on."""
         return False
 
+    def page_text(self) -> str:
+        """What is to be read here, as text: the glossary looks for its terms in it."""
+        from tutor.course.text import item_text
+
+        return item_text(self.item)
+
     def turn(self, direction: int) -> bool:
         """Go one page on or back inside the item; False when there is none and the next item is meant."""
         return False

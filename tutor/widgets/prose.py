@@ -33,12 +33,12 @@ class Reading(VerticalScroll, can_focus=True, inherit_bindings=False):
     """A scrolling column of text; left and right are free for turning pages."""
 
     BINDINGS = [
-        Binding("up,k", "scroll_up", "Up", show=False),
-        Binding("down,j", "scroll_down", "Down", show=False),
-        Binding("pageup", "page_up", "Page up", show=False),
-        Binding("pagedown", "page_down", "Page down", show=False),
-        Binding("home", "scroll_home", "Top", show=False),
-        Binding("end", "scroll_end", "Bottom", show=False),
+        Binding("up,k", "scroll_up", "Up", show=False, id="text.scroll-up"),
+        Binding("down,j", "scroll_down", "Down", show=False, id="text.scroll-down"),
+        Binding("pageup", "page_up", "Page up", show=False, id="text.page-up"),
+        Binding("pagedown", "page_down", "Page down", show=False, id="text.page-down"),
+        Binding("home", "scroll_home", "Top", show=False, id="text.scroll-home"),
+        Binding("end", "scroll_end", "Bottom", show=False, id="text.scroll-end"),
     ]
 
 
@@ -46,8 +46,8 @@ class CodeView(ScrollableContainer, can_focus=True):
     """Numbered code that scrolls both ways, with marked lines kept in sight."""
 
     BINDINGS = [
-        Binding("k", "scroll_up", "Up", show=False),
-        Binding("j", "scroll_down", "Down", show=False),
+        Binding("k", "scroll_up", "Up", show=False, id="code.scroll-up"),
+        Binding("j", "scroll_down", "Down", show=False, id="code.scroll-down"),
     ]
 
     def __init__(

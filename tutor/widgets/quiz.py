@@ -34,7 +34,7 @@ MISSED = "right, you did not tick it"
 
 class QuizPane(ItemPane):
     BINDINGS = [
-        Binding("r", "again", "Again"),
+        Binding("r", "again", "Again", id="quiz.again"),
         *[Binding(str(number), f"pick({number})", f"Option {number}", show=False) for number in range(1, 9)],
     ]
 

@@ -14,9 +14,9 @@ from tutor.widgets.prose import CodeView, Prose, Reading
 
 class WalkthroughPane(ItemPane):
     BINDINGS = [
-        Binding("right,space", "step(1)", "Next step", key_display="→"),
-        Binding("left,backspace", "step(-1)", "Step back", key_display="←"),
-        Binding("home", "start", "Start", show=False),
+        Binding("right,space", "step(1)", "Next step", key_display="→", id="walkthrough.next-step"),
+        Binding("left,backspace", "step(-1)", "Step back", key_display="←", id="walkthrough.step-back"),
+        Binding("home", "start", "Start", show=False, id="walkthrough.start"),
     ]
 
     def __init__(self, item: Walkthrough, position: int = 0) -> None:
