@@ -58,9 +58,9 @@ def enter(mode: str, scratch: str, memory_mb: int, also_readable: Sequence[str] 
         layers["processes"] = processes
     if landlockpy is not None and _restrict_files(mode, scratch, also_readable):
         layers["files"] = f"Landlock {landlockpy.abi_version()}: writes its scratch folder only"
-    if pyseccomp is not None and _refuse_calls():
+    if pyseccomp is not None and _refuse_calls(mode):
         layers["system_calls"] = "seccomp"
-        layers.setdefault("network", "seccomp: no internet sockets")
+        layers.setdefault("network", f"seccomp: no {'internet ' if mode == 'cuda' else ''}sockets")
     return layers
 
 
@@ -163,12 +163,14 @@ def prepare(mode: str) -> None:
     _READABLE[mode] = readable(mode)
 
 
-def _refuse_calls() -> bool:
+def _refuse_calls(mode: str) -> bool:
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     for name in REFUSED_CALLS:
         with contextlib.suppress(OSError):  # a call this machine's libseccomp does not know
             rules.add_rule(pyseccomp.ERRNO(errno.EPERM), name)
-    rules.add_rule(pyseccomp.ERRNO(errno.EACCES), "socket", pyseccomp.Arg(0, pyseccomp.NE, int(socket.AF_UNIX)))
+    # a socket in the file system leads to a daemon that may do anything; the CUDA driver asks one of its own
+    family = [pyseccomp.Arg(0, pyseccomp.NE, int(socket.AF_UNIX))] if mode == "cuda" else []
+    rules.add_rule(pyseccomp.ERRNO(errno.EACCES), "socket", *family)
     try:
         rules.load()
     except OSError:

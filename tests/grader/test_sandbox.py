@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import tempfile
 import time
 from pathlib import Path
 
@@ -75,6 +77,20 @@ def test_a_graded_file_reaches_no_network(attempt):
     )
     assert found["tcp"] in ("PermissionError", "OSError") and found["udp"] in ("PermissionError", "OSError")
     assert found["pair"] == "True"
+
+
+@needs("system_calls")
+def test_a_graded_file_reaches_no_daemon_through_the_file_system(attempt):
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(f"{folder}/daemon")  # such as a container engine's, or an ssh agent's
+        daemon.listen()
+        daemon.setblocking(False)
+        found = attempt(
+            f"'reached': lambda: socket.socket(socket.AF_UNIX).connect({folder!r} + '/daemon')", "import socket"
+        )
+        assert found == {"reached": "PermissionError"}
+        with pytest.raises(BlockingIOError):
+            daemon.accept()
 
 
 @needs("system_calls")
