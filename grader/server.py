@@ -218,6 +218,7 @@ ANSWERS: dict[str, str] = {
     "sweep": "grader.sweep",
     "bench": "grader.sweep",
     "access_map": "grader.access_map.answer",
+    "cases": "grader.case_names",
     "stages": "grader.stages.answer",
 }
 

@@ -3,7 +3,7 @@
 Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause), `# slow` takes a minute,
 `# die` ends the process, `once` behind either: only the first time; `# noise` sends stray lines first, `# hidden: STATUS` is the
 status for any seed but 0, `# stray` leaves a process behind, `# while: FILE` waits as long as that file is there,
-`# kill parent` ends the process that started this one. Otherwise: passed.
+`# kill parent` ends the process that started this one, `# takes: SECONDS` waits that long. Otherwise: passed.
 Environment: FAKE_GRADER_BACKEND (interpreter), FAKE_GRADER_SILENT=1 (ends before it is ready), FAKE_GRADER_LOG (a file).
 """
 
@@ -59,6 +59,8 @@ def grade(request: dict[str, Any]) -> None:
         sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
         stray = subprocess.Popen(sleep, start_new_session=True, **nowhere)  # type: ignore[call-overload]
         Path(f"{path}.stray").write_text(str(stray.pid))
+    if wait := re.search(r"# takes: ([\d.]+)", text):
+        time.sleep(float(wait[1]))
     if "# kill parent" in text:
         os.kill(os.getppid(), signal.SIGKILL)
     while (wanted := re.search(r"# while: (\S+)", text)) and Path(wanted[1]).exists() and name not in cancelled:

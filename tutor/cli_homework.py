@@ -32,7 +32,7 @@ def homework(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Grade a class, or yourself: points, feedback for each learner, tables. Interrupted, it goes on where it was."""
+    """Grade a class, or yourself. Points, feedback for each learner, tables; interrupted, it goes on where it was."""
     from tutor.commands import homework as command
 
     raise typer.Exit(command.homework(folder, assignment, out, formats, workers, json, cluster))

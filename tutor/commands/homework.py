@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ def _place(assignment: Assignment, workers: int | None, cluster: str | None) -> 
     if cluster is not None:
         from tutor.homework.cluster import Cluster
 
-        return Cluster(cluster, workers, with_gpus=assignment.backend != "interpreter")
+        return Cluster(cluster, workers, with_gpus=assignment.backend != "interpreter", tell=note)
     devices = gpus() if assignment.backend != "interpreter" else ()
     if devices:
         return Local(0, devices[:workers] if workers else devices, alone=True)
@@ -110,7 +111,9 @@ def _run(
     watcher = _Watcher(writer)
     run = HomeworkRun(assignment, learners, asked, journal, place, watcher)
     try:
-        results = asyncio.run(_graded(run, place))
+        # Ray prints the whole log of a lost node there
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            results = asyncio.run(_graded(run, place))
     except KeyboardInterrupt:
         watcher.end()
         if writer.facts:

@@ -32,7 +32,7 @@ class NodeGrader:
         """`work`: the fields of a Work but its content. Raises CannotGrade."""
         sha256 = hashlib.sha256(source).hexdigest()
         # a folder for this file alone: no later submission can find it
-        with tempfile.TemporaryDirectory(prefix="homework-") as folder:
+        with tempfile.TemporaryDirectory(prefix="triton-prep-homework-") as folder:
             path = Path(folder) / f"{sha256}.py"
             path.write_bytes(source)
             graded = self._runner.run(self._place.grade(Work(content=Content(sha256, path.name, path), **work)))
