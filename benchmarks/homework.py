@@ -1,10 +1,11 @@
 """Grade a generated class with `triton-prep homework`: is every score as it must be, and alike in every way of running?
 
-    python -m benchmarks.homework --count 300 --seed 1 --out /tmp/homework [--workers 2] [--kills 50]
+    python -m benchmarks.homework --count 300 --seed 1 --out /tmp/homework [--workers 2] [--nodes 2] [--kills 50]
 
 The class mixes solutions, known mistakes, exploits and hostile submissions in equal shares. It is graded with one
-worker, with several, and once more where everything is known; then, with --kills, in runs of which the command or one
-of its graders is ended by kill -9 at random moments. Results must be alike byte for byte but for times.
+worker, with several, and once more where everything is known; with --nodes on a Ray cluster; then, with --kills, in
+runs of which the command or one of its graders is ended by kill -9 at random moments (benchmarks.homework_kill does so
+on a cluster, too). Results must be alike byte for byte but for times.
 """
 
 from __future__ import annotations
@@ -137,6 +138,23 @@ def _one_go(arguments: list[str], seen: Kills, chance: random.Random, typical: f
     return process.returncode in (0, 1, 3)
 
 
+def on_cluster(folder: Path, assignment: Path, root: Path, count: int, expected: list[Expected]) -> list[str]:
+    """What is not as it must be, or not as from one worker."""
+    from benchmarks.homework_kill import Nodes
+
+    nodes = Nodes(count)
+    try:
+        out = root / "cluster"
+        ran = run([*command(folder, assignment, out, count), "--cluster", nodes.cluster.address])
+    finally:
+        nodes.close()
+    print(f"cluster of {count} nodes: exit code {ran.code}, {ran.seconds:.0f} s", flush=True)
+    if not (out / "results.csv").exists():
+        return [f"cluster: no results: {ran.said[-2000:]}"]
+    different = [f"alone and cluster differ: {name}" for name in differences(root / "alone", out)]
+    return [f"cluster: {one}" for one in surprises(out, expected)] + different
+
+
 def _journaled(out: Path) -> list[str]:
     file = out / "journal.jsonl"
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
@@ -149,6 +167,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--nodes", type=int, default=0, help="once more on a Ray cluster of so many nodes, made here")
     parser.add_argument("--out", type=Path, required=True, help="a folder that is made anew")
     options = parser.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
@@ -169,6 +188,8 @@ def main() -> int:
     faults += [
         f"alone and several differ: {name}" for name in differences(options.out / "alone", options.out / "several")
     ]
+    if options.nodes:
+        faults += on_cluster(folder, assignment, options.out, options.nodes, expected)
     if options.kills:
         out = options.out / "killed"
         chance = random.Random(options.seed)
