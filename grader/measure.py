@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from grader.verdict import Verdict
 
 LIMIT = 240.0  # seconds for one timing run, torch.compile's first compile included
+# what reading an answer may raise: it comes from a process that runs the learner's code, and may be anything
+NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
-
-__all__ = ["LIMIT", "keep", "measure", "ranked", "request_of"]
+__all__ = ["LIMIT", "NONSENSE", "keep", "measure", "ranked", "request_of", "timed_apart"]
 
 
 def request_of(grade: Grade, seed: int) -> dict[str, Any]:
@@ -31,6 +32,18 @@ def request_of(grade: Grade, seed: int) -> dict[str, Any]:
         "seed": seed,
         "compiled": grade.options.time is True,  # its compile takes seconds: only when timing is asked for
     }
+
+
+def timed_apart(judge: Judge, grade: Grade, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a fresh runner, and the GPU's clock while it measured. Raises Refused and RunnerGone.
+
+    It draws its own large inputs on the GPU, and times the solution beside the learner's kernel.
+    """
+    course = [str(grade.submission.exercise.problem.parents[2]), str(grade.submission.exercise.solution)]
+    with judge.runner(grade, "cuda", [], readable=course) as runner, Clocks() as clocks:
+        reply = runner.process.ask(request, LIMIT)
+    last = reply.get("measuring_s")
+    return {**reply, "sm_mhz": clocks.range(last) if isinstance(last, float) else None}
 
 
 def keep(verdict: Verdict, reply: dict[str, Any]) -> None:
@@ -47,11 +60,7 @@ def measure(judge: Judge, grade: Grade) -> None:
     grade.emit({"event": "stage", "name": "timing", "state": "started"})
     request = request_of(grade, seed_of(grade.options.seed, problem, problem.cases[0], 7))
     try:
-        # it draws its own large inputs on the GPU, and times the solution beside the learner's kernel
-        course = [str(grade.submission.exercise.problem.parents[2]), str(grade.submission.exercise.solution)]
-        with judge.runner(grade, "cuda", [], readable=course) as runner, Clocks() as clocks:
-            reply = runner.process.ask(request, LIMIT)
-        reply["sm_mhz"] = clocks.range()
+        reply = timed_apart(judge, grade, request)
     except (Refused, RunnerGone) as error:
         verdict.notes.append(f"timing failed: {error}")
         return
@@ -69,7 +78,12 @@ def measure(judge: Judge, grade: Grade) -> None:
     if reply.get("wrong"):
         verdict.fail("wrong_answer", f"{problem.timing.name}: {reply['wrong']}", "wrong_when_timed")
         return
-    keep(verdict, reply)
+    try:
+        keep(verdict, reply)
+    except NONSENSE as error:
+        message = f"while timing {problem.timing.name}: the process answered nonsense ({type(error).__name__})"
+        verdict.fail("crashed", message, "crashed")
+        return
     if grade.options.time is not True:
         verdict.notes.append("torch.compile was not timed: --time does")
     verdict.notes += [str(note) for note in reply.get("notes", [])]

@@ -113,7 +113,7 @@ def modelled(
     cancelled: Callable[[], bool],
 ) -> list[dict[str, Any]]:
     """One row a size: its estimate, or why there is none."""
-    grade = _grade(judge, submission, problem, device, emit, cancelled)
+    grade = _grade(judge, submission, problem, device, cancelled)
     total = 1 + len(sizes)
     emit({"event": "progress", "done": 0, "total": total, "words": "counting the bytes of a small call"})
     counted: Counted | str
@@ -137,7 +137,7 @@ def modelled(
 
 
 def _grade(
-    judge: Judge, submission: Submission, problem: Problem, device: Device, emit: Emit, cancelled: Callable[[], bool]
+    judge: Judge, submission: Submission, problem: Problem, device: Device, cancelled: Callable[[], bool]
 ) -> Grade:
     for mode in ("interpreter", "offline"):
         if mode not in judge.warm:

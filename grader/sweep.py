@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from grader.clocks import Clocks
 from grader.expectation import seed_of
 from grader.failures import Cancelled, Refused, RunnerGone, Unavailable
 from grader.grade import Emit, Grade, Options, Submission, versions
 from grader.judge import Judge
-from grader.measure import LIMIT, request_of
+from grader.measure import NONSENSE, request_of, timed_apart
 from grader.modelled import device_of, modelled
 from grader.problem import Problem, Timing
 from grader.ranking import ranked
@@ -69,14 +68,15 @@ def _row(judge: Judge, grade: Grade, number: int, timing: Timing) -> dict[str, A
     """A size as in a verdict's `timing`, or `reason`: why there is no time."""
     seed = seed_of(grade.options.seed, grade.problem, grade.problem.cases[0], 7 + number)
     request = {**request_of(grade, seed), "size": number}
-    course = [str(grade.submission.exercise.problem.parents[2]), str(grade.submission.exercise.solution)]
+    unknown = {"case": timing.name, "limit_kind": timing.limit}
     try:
-        with judge.runner(grade, "cuda", [], readable=course) as runner, Clocks() as clocks:
-            reply = runner.process.ask(request, LIMIT)
-        reply["sm_mhz"] = clocks.range()
+        reply = timed_apart(judge, grade, request)
     except (Refused, RunnerGone) as error:
-        return {"case": timing.name, "limit_kind": timing.limit, "reason": str(error)}
+        return {**unknown, "reason": str(error)}
     if reply.get("event") != "timed" or reply.get("wrong"):
-        reason = str(reply.get("wrong") or reply.get("message"))
-        return {"case": timing.name, "limit_kind": timing.limit, "reason": reason}
-    return {**ranked(reply), "limit_kind": timing.limit, "model": False, "notes": list(reply.get("notes", []))}
+        return {**unknown, "reason": str(reply.get("wrong") or reply.get("message"))}
+    try:
+        notes = [str(note) for note in reply.get("notes", [])]
+        return {**ranked(reply), "limit_kind": timing.limit, "model": False, "notes": notes}
+    except NONSENSE as error:
+        return {**unknown, "reason": f"the process answered nonsense ({type(error).__name__})"}

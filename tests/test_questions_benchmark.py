@@ -234,6 +234,24 @@ def test_every_clock_gives_microseconds_of_one_run(no_gpu: None, monkeypatch: py
     assert after[-2:] == ["before", "after"]
 
 
+def test_a_clock_that_fails_costs_the_variants_of_other_clocks_nothing(no_gpu, monkeypatch) -> None:
+    said = emitted(monkeypatch)
+
+    def refuse(run: Any, times: int) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(clocks, "captured", refuse)
+    one = torch.ones(3)
+    settings = {clock: {"clock": clock} for clock in ("graph", "cold")}
+    question = Question(
+        "q", "m01", "which?", "because", settings, lambda p, i, clock: Call(lambda: one, lambda: one, clock=clock)
+    )
+    timed.Answering(question, Place("cuda")).answer([])
+    failed = [event for event in said if event["event"] == "failed"]
+    assert [event["variant"] for event in failed] == ["graph"] and "refuse" in failed[0]["traceback"]
+    assert list(said[-1]["rows"]) == ["cold"] and said[-1]["rows"]["cold"]["median_us"] == pytest.approx(5.0)
+
+
 def test_a_wrong_variant_one_that_raises_and_one_that_cannot_be_made_are_told_and_the_rest_is_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

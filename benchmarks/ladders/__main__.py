@@ -27,6 +27,7 @@ from benchmarks.ladders.report import write
 from benchmarks.ladders.settings import FOLDERS, ROOT, SETTINGS, rungs
 
 SILENCE = 45.0  # seconds without a word after which a candidate counts as hung; a first compile takes a few
+START = 180.0  # seconds until the first word: torch may be read from a cold disk
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -147,12 +148,14 @@ def events(process: subprocess.Popen[str], silence: float = SILENCE) -> Iterator
     """What the process says, as it comes. Last, where it hangs or fails: `ended` with the reason."""
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read, args=(process, lines), daemon=True).start()
+    patience = max(silence, START)
     while True:
         try:
-            line = lines.get(timeout=silence)
+            line = lines.get(timeout=patience)
         except queue.Empty:
-            yield {"event": "ended", "why": f"no word for {silence:.0f} s: stopped"}
+            yield {"event": "ended", "why": f"no word for {patience:.0f} s: stopped"}
             return
+        patience = silence
         if not line:
             code = process.wait()
             if code != 0:

@@ -15,15 +15,20 @@ ROUNDS, LOOP, IN_GRAPH = 25, 2000, 100
 QUANTILES = (0.5, 0.2, 0.8)
 
 
-def samples(trial: Trial) -> dict[str, list[float]]:
-    """Calls of one clock are interleaved with each other, round by round."""
+def samples(trial: Trial, failed: Callable[[str, Exception], None]) -> dict[str, list[float]]:
+    """Calls of one clock are interleaved with each other, round by round. `failed` hears of each whose clock raised."""
     found: dict[str, list[float]] = {}
     by_clock: dict[Clock, Trial] = {}
     for name, call in trial.items():
         by_clock.setdefault(call.clock, {})[name] = call
     for clock, calls in by_clock.items():
-        found |= CLOCKS[clock](calls)
-    return {name: found[name] for name in trial}
+        try:
+            found |= CLOCKS[clock](calls)
+        except Exception as error:  # such as a library that cannot be captured in a graph: the other clocks still count
+            for name in calls:
+                failed(name, error)
+            torch.cuda.synchronize()  # raises again after a fault: no other clock would be right any more
+    return {name: found[name] for name in trial if name in found}
 
 
 def cold(calls: Trial) -> dict[str, list[float]]:

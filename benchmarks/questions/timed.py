@@ -76,7 +76,12 @@ class Answering:
 
             rows |= {n: {"clock": "says", "says": call.run()} for n, call in sound.items() if call.clock == "says"}
             timed = {name: call for name, call in sound.items() if call.clock != "says"}
-            for name, values in clocks.samples(timed).items():
+
+            def untimed(name: str, error: Exception) -> None:
+                self.failed(name, line_of(error), "".join(traceback.format_exception(error)))
+                rows.pop(name)
+
+            for name, values in clocks.samples(timed, untimed).items():
                 spread = zip(("median_us", "p20_us", "p80_us"), summary(values), strict=True)
                 rows[name] |= dict(spread, rounds=len(values))
         emit("answered", question=self.question.name, rows=rows, seconds=round(time.monotonic() - started, 2))

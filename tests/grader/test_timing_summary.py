@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from grader import clocks as clocks_module
-from grader import sweep, timing
+from grader import measure, sweep, timing
 from grader.advice import advice
+from grader.catalog import find
 from grader.clocks import Clocks
 from grader.failures import Cancelled, RunnerGone, Unavailable
-from grader.grade import Submission
+from grader.grade import Grade, Options, Submission
 from grader.problem import Timing
 from grader.ranking import apart, ranked, summary
+from grader.verdict import Verdict
 
 
 def reply(median: float, spread: float = 0.01, **more: Any) -> dict[str, Any]:
@@ -153,6 +157,19 @@ def test_candidates_take_turns_on_the_same_new_values_of_each_round(device):
     assert torch.equal(rounds.last["a"], x * 2)  # the last round's output, of the last round's values
 
 
+def test_few_rounds_are_ahead_of_the_device_so_that_no_call_waits_for_a_full_queue(device, monkeypatch):
+    ahead, most = [0], [0]
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: ahead.__setitem__(0, 0))
+    monkeypatch.setattr(timing, "ROUNDS", (30, 30))
+
+    def call() -> None:
+        ahead[0] += 1
+        most[0] = max(most[0], ahead[0])
+
+    timing.interleaved({"a": call, "b": call})
+    assert most[0] == 2 * timing.AHEAD
+
+
 def test_an_input_that_is_expanded_or_whole_stays_as_it_is():
     whole, expanded = torch.arange(5), torch.ones(1).expand(4)
     timing.moving_on([whole, expanded, None])()
@@ -195,13 +212,21 @@ def test_clocks_are_sampled_while_the_block_runs_and_missing_tools_are_no_failur
         while not clocks.samples and clocks._thread.is_alive():
             clocks._thread.join(0.05)
     assert clocks.range() == [1755, 1755]
+    clocks.samples, clocks.ended = [(1.0, 345), (8.5, 1980), (9.5, 1965)], 10.0
+    assert clocks.range() == [345, 1980] and clocks.range(2.0) == [1965, 1980] and clocks.range(0.1) is None
     with Clocks(("no-such-tool",)) as none:
         pass
     assert none.range() is None
 
 
+def test_the_clock_is_that_of_the_device_that_is_visible(monkeypatch):
+    for visible, number in (("3,1", "3"), ("GPU-8f2a", "GPU-8f2a"), ("", "0")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert Clocks().command[-1] == f"--id={number}"
+
+
 class Judge:
-    """Answers a timing run for each size; the second one is lost."""
+    """Answers a timing run for each size; the second one is lost, the third one answers nonsense."""
 
     device_name = "Some GPU"
     warm = {"cuda": None}
@@ -229,6 +254,8 @@ class Judge:
                 judge.asked.append(request)
                 if request["size"] == 1:
                     raise RunnerGone("crashed", "the process died")
+                if request["size"] == 2:
+                    return {"event": "timed", "samples": {"median_us": [0.0]}, "notes": None, "measuring_s": "long"}
                 return reply(1.0 + request["size"], case=f"size {request['size']}", event="timed", notes=[])
 
         return Runner()
@@ -236,10 +263,9 @@ class Judge:
 
 @pytest.fixture
 def swept(monkeypatch):
-    from grader.catalog import find
     from grader.grade import load_problem
 
-    monkeypatch.setattr(sweep, "Clocks", lambda: Clocks(("no-such-tool",)))
+    monkeypatch.setattr(measure, "Clocks", lambda: Clocks(("no-such-tool",)))
     files = find("vector_add")
     judge = Judge(load_problem(files))
     events: list[dict[str, Any]] = []
@@ -257,11 +283,28 @@ def test_a_sweep_times_every_size_and_one_that_fails_costs_the_others_nothing(sw
     sizes = [size.name for size in swept.judge.known.timings]
     assert (data["model"], data["device"], len(data["rows"])) == (False, "Some GPU", len(sizes))
     assert "died" in data["rows"][1]["reason"] and data["rows"][1]["case"] == sizes[1]
-    assert data["rows"][0]["rank"] == "fast" and data["rows"][2]["median_us"] == 3.0
+    assert data["rows"][0]["rank"] == "fast" and data["rows"][3]["median_us"] == 4.0
+    assert "nonsense" in data["rows"][2]["reason"]
     assert [request["size"] for request in swept.judge.asked] == list(range(len(sizes)))
     assert len({request["seed"] for request in swept.judge.asked}) == len(sizes)
     assert all(request["compiled"] for request in swept.judge.asked)
     assert [event["done"] for event in swept.events] == list(range(len(sizes) + 1))
+
+
+def test_a_runner_that_answers_nonsense_when_it_is_timed_is_a_crash_of_the_submission(swept):
+    class Babbling(Judge):
+        def runner(self, *_: Any, **__: Any) -> Any:
+            answer = {"event": "timed", "samples": [], "measuring_s": None}
+            process = SimpleNamespace(ask=lambda request, limit: answer)
+            return contextlib.nullcontext(SimpleNamespace(process=process))
+
+    judge, files = Babbling(swept.judge.known), find("vector_add")
+    verdict = Verdict("vector_add", "", "mine.py", "", 0, "cuda", "", {})
+    submission, emit = Submission(files, "mine.py", b""), lambda event: None
+    grade = Grade(submission, judge.known, Options(), "cuda", emit, lambda: False, verdict, None)  # type: ignore[arg-type]
+    measure.measure(judge, grade)  # type: ignore[arg-type]
+    assert verdict.status == "crashed" and verdict.timing is None
+    assert "nonsense" in verdict.diagnosis["message"]
 
 
 def test_a_sweep_can_be_cancelled_between_sizes_and_needs_a_gpu_to_measure(swept):
