@@ -12,10 +12,21 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tutor import editing
-from tutor.editing import CannotEdit, Conflict, EditedFile, Joined, Missing, Places, Reloaded, Same, Saved, Unsaved
-from tutor.indenting import matches, next_indent, shifted, toggled
-from tutor.three_way import merged
+from tutor.editing import edited_file
+from tutor.editing.edited_file import (
+    CannotEdit,
+    Conflict,
+    EditedFile,
+    Joined,
+    Missing,
+    Places,
+    Reloaded,
+    Same,
+    Saved,
+    Unsaved,
+)
+from tutor.editing.indenting import matches, next_indent, shifted, toggled
+from tutor.editing.three_way import merged
 from tutor.workspace import Workspace
 
 BASE = "import torch\n\n\ndef f(x):\n    a = 1\n    b = 2\n    c = 3\n    return a\n"
@@ -77,7 +88,7 @@ def test_a_full_disk_is_told_and_the_next_try_saves(file: Path, monkeypatch: pyt
 
     edited = opened(file)
     with monkeypatch.context() as change:
-        change.setattr(editing, "write_atomically", full)
+        change.setattr(edited_file, "write_atomically", full)
         found = edited.save("mine\n")
         assert isinstance(found, Unsaved) and found.reason == "No space left on device"
         assert found.draft is not None and found.draft.read_text() == "mine\n"  # elsewhere
@@ -88,14 +99,14 @@ def test_a_full_disk_is_told_and_the_next_try_saves(file: Path, monkeypatch: pyt
 def test_in_a_folder_that_takes_no_new_file_the_file_itself_is_written(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = editing.write_atomically
+    write = edited_file.write_atomically
 
     def beside_is_forbidden(path: Path, content: bytes, like: os.stat_result | None = None) -> None:
         if path == file:
             raise PermissionError(errno.EACCES, "Permission denied")
         write(path, content, like)
 
-    monkeypatch.setattr(editing, "write_atomically", beside_is_forbidden)
+    monkeypatch.setattr(edited_file, "write_atomically", beside_is_forbidden)
     assert opened(file).save("short\n") == Saved()
     assert file.read_text() == "short\n"
 
@@ -280,7 +291,7 @@ def test_whatever_two_writers_do_every_word_is_in_the_file_or_in_a_backup(tmp_pa
 WRITER = """
 import sys
 from pathlib import Path
-from tutor.editing import EditedFile, Places, Saved
+from tutor.editing.edited_file import EditedFile, Places, Saved
 file = Path(sys.argv[1])
 edited = EditedFile(file, Places(file.with_name("draft.py"), lambda content: file))
 for number in range(10_000_000):

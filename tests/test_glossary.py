@@ -63,7 +63,7 @@ def test_each_term_stands_in_the_item_that_is_said_to_teach_it() -> None:
         ("item: m01.bug.mask", "item: mask", "4: mask: 'mask' has the wrong form"),
         ("text: How many programs kernel[grid](x) starts.", "text: Many.", "7: grid: expected `str` of length >= 10"),
         ("term: grid", "term: Masked", "6: Masked: the name 'Masked' is taken by 'mask'; keep one of them"),
-        ("term: grid", "term: [", "7: this is no YAML"),
+        ("term: grid", "term: [", "7: not YAML"),
     ],
 )
 def test_an_error_names_the_line_and_what_to_write(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -15,33 +16,40 @@ def loaded(statement: str, names: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "tutor.app",
-        "tutor.cli",
-        "tutor.check",
-        "tutor.grading",
-        "tutor.commands.asking",
-        "tutor.commands.diagnosing",
-        "tutor.commands.drilling",
-        "tutor.commands.files",
-        "tutor.commands.grading",
-        "tutor.commands.homework",
-        "tutor.commands.inspecting",
-        "tutor.commands.interview",
-        "tutor.commands.mending",
-        "tutor.commands.exchanging",
-        "tutor.commands.reading",
-        "tutor.commands.reviewing",
-        "tutor.commands.serving",
-        "tutor.commands.standing",
-        "tutor.commands.watching",
-        "tutor.web.server",
-    ],
-)
-def test_the_tutor_loads_neither_torch_nor_triton(module: str) -> None:
-    assert loaded(f"import {module}", "torch triton numpy") == ""
+def imports_in(folder: str) -> dict[str, set[str]]:
+    """Each top-level package that a module of the folder imports, anywhere in it, with the modules that do."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((REPOSITORY / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                found.setdefault(name.partition(".")[0], set()).add(str(file.relative_to(REPOSITORY)))
+    return found
+
+
+def test_no_module_of_the_tutor_imports_torch_or_triton_and_none_of_the_grader_imports_textual_or_the_tutor() -> None:
+    tutor, grader = imports_in("tutor"), imports_in("grader")
+    assert "msgspec" in tutor and "torch" in grader
+    assert [tutor.get(name) for name in ("torch", "triton", "numpy")] == [None] * 3
+    assert [grader.get(name) for name in ("textual", "tutor")] == [None] * 2
+
+
+def test_the_tutor_loads_neither_torch_nor_triton() -> None:
+    """With all of its modules but two that draw plots, with numpy."""
+    every = (
+        "import pkgutil, importlib, tutor\n"
+        "for one in pkgutil.walk_packages(tutor.__path__, 'tutor.'):\n"
+        "    if one.name not in ('tutor.__main__', 'tutor.screens.result_plots', 'tutor.widgets.log_plot'):\n"
+        "        importlib.import_module(one.name)"
+    )
+    assert loaded(every, "torch triton numpy ray tutor.web.server tutor.homework.cluster") == (
+        "tutor.web.server tutor.homework.cluster"
+    )
+
+
+def test_the_pytest_plugin_costs_other_projects_nothing() -> None:
+    assert loaded("import tutor.pytest_plugin", "asyncio msgspec yaml typer textual grader ray") == ""
 
 
 @pytest.mark.parametrize("module", ["grader", "grader.server", "grader.catalog"])

@@ -115,3 +115,20 @@ def test_an_unknown_exercise_suggests_the_nearest(workspace: Workspace) -> None:
 
 def test_the_task_is_the_stubs_docstring(small_course: Path) -> None:
     assert stub_doc("row_sum") == "Task: out[i] = x[i] for row_sum."
+
+
+def test_a_sentence_of_the_task_is_not_broken_where_the_files_line_was_full(small_course: Path) -> None:
+    full = f"{'word ' * 20}and"
+    stub = next(small_course.rglob("row_sum/stub.py"))
+    stub.write_text(f'"""{full}\nthe rest.\nshort\n\nx    {full}\n     {full}.\n{full}.\nNext\n1. {full}\n2. b\n"""\n')
+    assert stub_doc("row_sum").split("\n") == [
+        f"{full} the rest.",
+        "short",
+        "",
+        f"x    {full}",
+        f"     {full}.",
+        f"{full}.",
+        "Next",
+        f"1. {full}",
+        "2. b",
+    ]

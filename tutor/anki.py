@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from markdown_it import MarkdownIt
 
 from tutor.course.course import Course
 from tutor.course.model import Bug, Option, Quiz
+from tutor.whole_files import replacing
 
 # Anki tells decks and note types apart by these numbers: fixed, so that a later import updates instead of adding.
 DECK, NOTE_TYPE = 1_732_841_617, 1_732_841_618
@@ -57,7 +55,8 @@ def write_deck(course: Course, file: Path) -> int:
                         tags=[module.id, item.concept.replace(" ", "-") or "triton"],
                     )
                 )
-    _write_whole(genanki.Package(deck), file)
+    with replacing(file) as beside:
+        genanki.Package(deck).write_to_file(str(beside))
     return len(deck.notes)
 
 
@@ -109,17 +108,3 @@ def _markdown() -> MarkdownIt:
 
 def _text(text: str) -> str:
     return escape(text, quote=False)
-
-
-def _write_whole(package: Any, file: Path) -> None:
-    """Beside its place first: a deck that is there is whole."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".apkg")
-    os.close(handle)
-    try:
-        package.write_to_file(partial)
-        os.chmod(partial, 0o644)
-        os.replace(partial, file)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise

@@ -106,7 +106,7 @@ def show(
 def glossary(
     term: Annotated[Optional[str], typer.Argument(metavar="[TERM]", show_default=False)] = None,  # noqa: UP045
 ) -> None:
-    """Say what a term means and which item teaches it; without a term, all of them."""
+    """Explain a term, and name the item that teaches it. Without one: list all."""
     from tutor.commands import reading
 
     _leave(reading.glossary(term))
@@ -119,7 +119,7 @@ def quiz(
     ],
     workspace: Workspace = None,
 ) -> None:
-    """Ask a question, read the answer from stdin, say whether it is right."""
+    """Ask a question, and say whether the answer on stdin is right."""
     from tutor.commands import asking
 
     _leave(asking.quiz(item, workspace))
@@ -165,7 +165,10 @@ def grade(
     solutions: Annotated[bool, typer.Option("--solutions", help="Grade the course's own solutions.")] = False,
     backend: Annotated[str, typer.Option(help="auto, cuda or interpreter.")] = "auto",
     target: Target = "sm_90",
-    time: Annotated[Optional[bool], typer.Option("--time/--no-time", help="Default: when there is a GPU.")] = None,  # noqa: UP045
+    time: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option("--time/--no-time", help="Without a GPU, an estimate. Default: with one."),
+    ] = None,
     sanitize: Annotated[bool, typer.Option("--sanitize", help="Run again under compute-sanitizer.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the inputs.")] = 0,
     verified: Annotated[bool, typer.Option("--verified", help="Replay the launches outside your process.")] = False,
@@ -206,7 +209,7 @@ def inspect(
     json: Json = False,
     workspace: Workspace = None,
 ) -> None:
-    """Print what the compiler makes of your kernel, for a GPU that need not be here."""
+    """Print what the compiler makes of your kernel. The GPU need not be here."""
     from tutor.commands import inspecting
 
     if stage not in inspecting.STAGES:
@@ -224,7 +227,7 @@ def map_(
     json: Json = False,
     workspace: Workspace = None,
 ) -> None:
-    """Print which program loads and stores which elements, on a small case."""
+    """Print which program loads and stores which elements. Taken on a small case."""
     from tutor.commands import mapping
 
     _leave(mapping.show_map(exercise, case, program, file, solutions, json, workspace))
@@ -261,7 +264,7 @@ def export(
     ] = None,
     workspace: Workspace = None,
 ) -> None:
-    """Write your progress as JSON, or the quizzes and bugs as an Anki deck."""
+    """Write your progress as JSON, or an Anki deck. The deck holds quizzes and bugs."""
     from tutor.commands import exchanging
 
     _leave(exchanging.export(what, file, workspace))
@@ -321,7 +324,7 @@ def check(
     json: Json = False,
     evidence: Annotated[bool, typer.Option("--evidence/--no-evidence", help="Run the tests that items cite.")] = True,
 ) -> None:
-    """For course authors: prove the course (schema, stubs, solutions, bugs, evidence)."""
+    """For course authors: prove the course. Schema, stubs, solutions, bugs, evidence."""
     from tutor import check as checks
 
     if path is not None:  # a file in modules/ belongs to the course around it
@@ -380,11 +383,8 @@ def main() -> None:
     except (UnknownItem, UnknownExercise, NoCourse, WorkspaceError) as error:
         note(str(error))
         code = USAGE
-    except (CourseErrors, BrokenProblem) as error:
-        note(f"The course files are not in order:\n{error}")
-        code = CANNOT
-    except FileNotFoundError as error:
-        note(str(error))
+    except (CourseErrors, BrokenProblem, FileNotFoundError) as error:
+        note(str(error) if isinstance(error, OSError) else f"The course files are not in order:\n{error}")
         code = CANNOT
     except EOFError:
         note("The input ended before the answer.")

@@ -22,7 +22,7 @@ def bench(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     workspace: Annotated[Optional[Path], typer.Option("--workspace", metavar="DIR", help="Your folder.")] = None,  # noqa: UP045
 ) -> None:
-    """Time every size of an exercise on this GPU, beside PyTorch, torch.compile and the reference solution."""
+    """Time every size of an exercise beside PyTorch. Also beside torch.compile and the reference solution."""
     from tutor.commands import benching
 
     options = benching.Options(mine, model, device, compiled, out, compare, json)

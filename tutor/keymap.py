@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-FILE = "keys.yaml"
 HEAD = "# Your own keys, as ACTION: KEY or ACTION: [KEY, KEY]. A line taken out gives the usual key back.\n"
 NAMED = {
     "escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown", "up",

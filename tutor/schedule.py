@@ -22,7 +22,7 @@ read), its published default parameters, a desired retention of 0.9, and no fuzz
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING
@@ -143,10 +143,6 @@ def scheduler() -> fsrs.Scheduler:
     return fsrs.Scheduler(
         desired_retention=DESIRED_RETENTION, learning_steps=(), relearning_steps=(), enable_fuzzing=False
     )
-
-
-def due_cards(cards: Mapping[str, Card], today: date) -> tuple[Card, ...]:
-    return tuple(card for card in cards.values() if card.due <= today)
 
 
 def _moment(day: date) -> datetime:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import hashlib
 import json
 import os
-import stat
+import re
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader import catalog
+from tutor.whole_files import write_atomically
 
 STATE_FOLDER = ".triton-prep"
 
@@ -29,14 +29,28 @@ class Populated:
     kept: tuple[Path, ...] = ()  # edited by the learner, or already as it should be
 
 
+FULL = 100  # columns: a line of a stub as long as that was broken for want of room, unless a sentence ends there
+_PROSE = re.compile(r"(?!\d+\. )\S+( \S+)*")  # no row of a table, which has wider gaps, and no entry of a list
+
+
 def default_workspace() -> Path:
     chosen = os.environ.get("TRITON_PREP_WORKSPACE")
     return Path(chosen).expanduser() if chosen else Path.home() / "triton-prep"
 
 
 def stub_doc(slug: str) -> str:
-    """The task, as the stub's docstring states it."""
-    return ast.get_docstring(ast.parse(catalog.find(slug).stub.read_text(encoding="utf-8"))) or ""
+    """The task, as the stub's docstring states it; a sentence goes on in its line, whatever the file's line width."""
+    text = ast.get_docstring(ast.parse(catalog.find(slug).stub.read_text(encoding="utf-8"))) or ""
+    lines: list[str] = []
+    before = ""
+    for line in text.split("\n"):
+        full = len(before) + len(line.partition(" ")[0]) >= FULL and not before.endswith((".", ":"))
+        if full and _PROSE.fullmatch(before) and _PROSE.fullmatch(line):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+        before = line
+    return "\n".join(lines)
 
 
 class Workspace:
@@ -194,29 +208,3 @@ def _nearest(path: Path) -> Path:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
-
-
-def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None) -> None:
-    """Either the old file or the whole new one is there, whatever happens in between.
-
-    `like` gives the new file the permissions and, where allowed, the owner of an older one.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if like is None:
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-        else:
-            with contextlib.suppress(PermissionError):
-                os.chown(temporary, like.st_uid, like.st_gid)
-            os.chmod(temporary, stat.S_IMODE(like.st_mode))
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

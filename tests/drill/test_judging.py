@@ -14,7 +14,7 @@ from tests.app.sample_course import BUG_LINE, MENDED_LINE
 from tests.drill.conftest import BLITZ, ROUND, HandClock
 from tutor.drill import judging
 from tutor.drill.plan import Hire, Optimise
-from tutor.drill.report import html_page, markdown, write_report
+from tutor.drill.report import markdown, page, write_report
 from tutor.drill.scorecard import Scorecard, hire_signal, skill_scores
 from tutor.drill.sitting import Sitting
 from tutor.grading import Failed, GradeRequest, VerdictReady
@@ -246,19 +246,19 @@ def test_the_three_files_say_the_same(begin: Begin, clock: HandClock) -> None:
 
 
 def test_the_page_needs_nothing_else(begin: Begin, clock: HandClock) -> None:
-    page = html_page(write_report(finished(begin, clock)).card)
-    assert page.count("<svg") == 3
+    shown = page(write_report(finished(begin, clock)).card)
+    assert shown.count("<svg") == 3
     for outside in ("<script", "<link", "<img", "@import", "url(http", "src=", 'href="http'):
-        assert outside not in page
+        assert outside not in shown
     for text in ("Skills, 1 to 5", "Time by phase", "earlier mocks"):
-        assert text in page
+        assert text in shown
 
 
 def test_brackets_and_angles_of_the_course_stay(begin: Begin, clock: HandClock) -> None:
     sitting = finished(begin, clock)
     card = write_report(sitting).card
     assert "kernel\\[grid\\]" in markdown(card)
-    assert "kernel[grid]" in markdown(card, for_terminal=True) and "kernel[grid]" in html_page(card)
+    assert "kernel[grid]" in markdown(card, for_terminal=True) and "kernel[grid]" in page(card)
 
 
 def test_the_trend_compares_with_the_last_of_the_same_plan(begin: Begin, clock: HandClock) -> None:

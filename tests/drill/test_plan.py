@@ -45,7 +45,7 @@ def test_a_good_plan_loads(tmp_path: Path) -> None:
         ("        picks:\n          - {kinds: [quiz], count: 2}\n", "", "7: drills.plan.one: nothing to do in 'ask'"),
         ("count: 2}", "beside: kernel}", "7: drills.plan.one: no phase before this one is 'kernel'"),
         ("count: 2}", "difficulty: [3, 1]}", "10: drills.plan.one: difficulty runs from high to low; write [from, to]"),
-        ("title: One", "title: [", "6: this is no YAML"),
+        ("title: One", "title: [", "6: not YAML"),
     ],
 )
 def test_an_error_names_the_line_and_what_to_write(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.grader.server import RealGrader
@@ -14,7 +16,7 @@ from tests.grader.server import RealGrader
 def descendants(pid: int) -> list[int]:
     try:
         children = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
+    except OSError:
         return []
     return children + [p for child in children for p in descendants(child)]
 
@@ -22,16 +24,27 @@ def descendants(pid: int) -> list[int]:
 def alive(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
 def gone(pids: list[int]) -> bool:
-    for _ in range(100):
-        if not any(map(alive, pids)):
+    return soon(lambda: not any(map(alive, pids)))
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if condition():
             return True
-        time.sleep(0.1)
+        time.sleep(0.05)
     return False
+
+
+def command_of(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def test_killing_the_grader_in_the_middle_of_a_grade_leaves_nothing(tmp_path):
@@ -42,10 +55,10 @@ def test_killing_the_grader_in_the_middle_of_a_grade_leaves_nothing(tmp_path):
     grader.write(json.dumps(request))
     while (event := grader.read())["event"] != "stage" or event["name"] != "run":
         pass
-    time.sleep(1)
+    assert soon(lambda: any(command_of(p) == "sleep" for p in descendants(grader.process.pid)))
     processes = descendants(grader.process.pid)
     assert len(processes) >= 3
-    runners = [p for p in processes if "sleep" not in Path(f"/proc/{p}/comm").read_text()]
+    runners = [p for p in processes if command_of(p) != "sleep"]
     grader.process.kill()
     grader.process.wait()
     assert gone(runners)

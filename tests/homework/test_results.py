@@ -34,7 +34,7 @@ def every_form(result: Result, asked: Exercise = ASKED) -> dict[str, str]:
         "classroom": json.dumps(classroom.classroom_json(result, words, {})),
         "junit": junit.junit_xml(result.learner, words),
         "md": feedback.markdown(heading, words),
-        "html": feedback.html_page(heading, words),
+        "html": feedback.page(heading, words),
     }
 
 

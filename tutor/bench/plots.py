@@ -8,8 +8,8 @@ from math import log10
 from typing import Any
 
 from tutor.bench.record import Record
-from tutor.drill.plots import BLUE, GREEN, GREY, ORANGE, looks, svg
 from tutor.figures import MODEL, decades
+from tutor.html_page import BLUE, GREEN, GREY, ORANGE, looks, svg
 
 OTHERS = {"eager_us": "eager PyTorch", "compiled_us": "torch.compile", "solution_us": "reference solution"}
 STEPS = 24  # of the roof

@@ -9,6 +9,7 @@ from typing import Any
 from tutor.bench.compare import Comparison
 from tutor.bench.record import Record
 from tutor.figures import MODEL
+from tutor.html_page import html_page
 from tutor.verdict_text import RANK_WORDS
 
 MEASURED = "exercise,timed at,median µs,p20–p80,eager,compiled,solution,GB/s,TFLOP/s,% of limit,rank".split(",")
@@ -17,6 +18,12 @@ MEASURED_HOW = (
     "Medians in µs, cold L2, candidates interleaved in one run on values that change from round to round, outputs",
     "verified. The limit is measured in the same run: copy bandwidth, or an 8192³ matmul of the same dtype.",
 )
+STYLE = """\
+body { max-width: 72rem; }
+table { font-size: 14px; }
+td, th { padding: .2rem .6rem; white-space: nowrap; }
+.wide { overflow-x: auto; } figure { margin: 1rem 0; }
+"""
 WHOSE = {"solutions": "The course's reference solutions", "mine": "Your files"}
 
 
@@ -95,7 +102,7 @@ def page(record: Record, comparison: Comparison | None = None) -> str:
 
     head, rows = table(record)
     title = f"Bench: {record.device}, {MODEL if record.model else 'measured'}"
-    parts = [f"<p>{_text(line)}</p>" for line in heading(record)]
+    parts = [f"<h1>{_text(title)}</h1>", *(f"<p>{_text(line)}</p>" for line in heading(record))]
     parts += [f"<figure>{svg}</figure>" for svg in plots(record)]
     parts.append("<div class=wide><table><tr>" + "".join(f"<th>{_text(name)}</th>" for name in head) + "</tr>")
     parts += ["<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows]
@@ -110,24 +117,8 @@ def page(record: Record, comparison: Comparison | None = None) -> str:
                 + "".join(f"<li>{_text(line.removeprefix('- '))}</li>" for line in lines)
                 + "</ul>"
             )
-    return PAGE.format(title=_text(title), body="\n".join(parts))
+    return html_page(title, STYLE, "\n".join(parts))
 
 
 def _text(value: object) -> str:
     return html.escape(str(value))
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #222;
-  background: #fff }}
-table {{ border-collapse: collapse; font-size: 14px }}
-td, th {{ padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap }}
-.wide {{ overflow-x: auto }} figure {{ margin: 1rem 0 }}
-</style></head><body>
-<h1>{title}</h1>
-{body}
-</body></html>
-"""

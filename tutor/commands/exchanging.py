@@ -10,7 +10,7 @@ import msgspec
 from tutor.commands.session import open_session, say_unkept
 from tutor.commands.terminal import CANNOT, PASSED, USAGE, Stop, note, say
 from tutor.exchange import BadDocument, decoded, exported, merge
-from tutor.workspace import write_atomically
+from tutor.whole_files import write_atomically
 
 
 def export(what: str, file: Path | None, folder: Path | None) -> int:

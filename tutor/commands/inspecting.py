@@ -11,7 +11,7 @@ from tutor import batch
 from tutor.commands import grading
 from tutor.commands.session import open_session
 from tutor.commands.terminal import FELL_SHORT, PASSED, Ticker, note, say, say_json
-from tutor.compiled import Compilation, StageText, numbers_words, parse
+from tutor.compiler.compilation import Compilation, StageText, numbers_words, parse
 from tutor.grading import Answer, Event, Failed, Grader
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass", "all")

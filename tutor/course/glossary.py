@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from tutor.course.course import Course
 from tutor.course.loader import CourseError, CourseErrors, modules_folder
 from tutor.course.model import Base, ItemId
+from tutor.course.typed_yaml import json_schema, load_typed
 
 
 class Term(Base, frozen=True, kw_only=True):
@@ -53,21 +52,10 @@ def glossary_file() -> Path:
 
 def load_glossary(file: Path | None = None) -> tuple[Term, ...]:
     """In alphabetical order; empty where the course has none. Raises CourseErrors, with file, line and advice."""
-    import yaml
-
     file = file or glossary_file()
     if not file.is_file():
         return ()
-    try:
-        data = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        problem = getattr(error, "problem", None) or str(error)
-        raise CourseErrors((CourseError(str(file), line, "", f"this is no YAML: {problem}"),)) from error
-    try:
-        terms = msgspec.convert(data, Glossary, strict=False).terms
-    except msgspec.ValidationError as error:
-        raise CourseErrors(_schema_errors(file, data, str(error))) from error
+    terms = load_typed(file, Glossary, "terms", "term").terms
     if errors := _repeated(file, terms):
         raise CourseErrors(errors)
     return tuple(sorted(terms, key=lambda term: _folded(term.term)))
@@ -111,9 +99,7 @@ def item_errors(terms: Iterable[Term], course: Course, file: Path | None = None)
 
 
 def schema_text() -> str:
-    schema = msgspec.json.schema(Glossary)
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "The glossary", **schema}
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return json_schema(Glossary, "The glossary")
 
 
 def schema_file() -> Path:
@@ -145,25 +131,6 @@ def _line_of(file: Path, name: str) -> int:
         if term["term"] == name:
             return positions.line(("terms", number, "item"))
     return 1
-
-
-def _schema_errors(file: Path, data: object, first: str) -> tuple[CourseError, ...]:
-    from tutor.course.faults import faults
-    from tutor.course.lines import Positions
-
-    positions = Positions(file)
-    found = tuple(
-        CourseError(str(file), positions.line(fault.path), _term_name(data, fault.path), fault.message, fault.advice)
-        for fault in faults(data, Glossary)
-    )
-    return found or (CourseError(str(file), 1, "", first),)
-
-
-def _term_name(data: object, path: tuple[str | int, ...]) -> str:
-    if not isinstance(data, dict) or len(path) < 2 or path[0] != "terms" or not isinstance(path[1], int):
-        return ""
-    term = data["terms"][path[1]]
-    return str((term.get("term") if isinstance(term, dict) else None) or f"term {path[1] + 1}")
 
 
 def _repeated(file: Path, terms: tuple[Term, ...]) -> tuple[CourseError, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from grader import catalog
 from tutor.course import model
 from tutor.course.course import Course
 from tutor.course.model import Module
+from tutor.whole_files import write_atomically
 
 Place = tuple[str | int, ...]
 
@@ -72,42 +72,19 @@ def load(folder: Path | None = None, *, cache: bool = True, thorough: bool = Fal
 
 
 def _parse(files: tuple[Path, ...], thorough: bool) -> tuple[Module, ...]:
-    import yaml
+    from tutor.course.typed_yaml import load_typed
 
     modules: dict[Path, Module] = {}
     errors: list[CourseError] = []
     for file in files:
         try:
-            data = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line = mark.line + 1 if mark else 1
-            advice = "text that holds `: `, ` #` or starts with a bracket or quote wants quotes or a `|` block"
-            errors.append(CourseError(str(file), line, "", f"not YAML: {error.problem}", advice))
-            continue
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            errors.append(CourseError(str(file), 1, "", f"cannot be read: {error}"))
-            continue
-        try:
-            modules[file] = msgspec.convert(data, Module, strict=False)
-        except msgspec.ValidationError as error:
-            errors += _schema_errors(file, data, str(error))
+            modules[file] = load_typed(file, Module, "items", "id")
+        except CourseErrors as found:
+            errors += found.errors
     errors += _rule_errors(modules, thorough)
     if errors:
         raise CourseErrors(tuple(errors))
     return tuple(modules.values())
-
-
-def _schema_errors(file: Path, data: object, first: str) -> list[CourseError]:
-    from tutor.course.faults import faults
-    from tutor.course.lines import Positions
-
-    positions = Positions(file)
-    found = [
-        CourseError(str(file), positions.line(fault.path), _item_name(data, fault.path), fault.message, fault.advice)
-        for fault in faults(data)
-    ]
-    return found or [CourseError(str(file), 1, "", first)]
 
 
 def _rule_errors(modules: dict[Path, Module], thorough: bool) -> list[CourseError]:
@@ -133,14 +110,6 @@ def _rule_errors(modules: dict[Path, Module], thorough: bool) -> list[CourseErro
     return errors
 
 
-def _item_name(data: object, path: Place) -> str:
-    if not isinstance(data, dict) or len(path) < 2 or path[0] != "items" or not isinstance(path[1], int):
-        return ""
-    item = data["items"][path[1]]
-    name = item.get("id") if isinstance(item, dict) else None
-    return str(name or f"item {path[1] + 1}")
-
-
 class _Cache:
     """The parsed course on disk, valid for exactly these files and types. A cache that cannot be used is skipped."""
 
@@ -161,12 +130,7 @@ class _Cache:
 
     def write(self, modules: tuple[Module, ...]) -> None:
         try:
-            place = self._place()
-            place.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=place.parent)
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(self._key + msgspec.msgpack.encode(modules))
-            os.replace(temporary, place)
+            write_atomically(self._place(), self._key + msgspec.msgpack.encode(modules), synced=False)
         except OSError:
             return
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
-import msgspec
 
 from tutor.course.loader import modules_folder
 from tutor.course.model import Module
+from tutor.course.typed_yaml import json_schema
 
 
 def schema_text() -> str:
-    schema = msgspec.json.schema(Module)
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A triton-prep module", **schema}
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return json_schema(Module, "A triton-prep module")
 
 
 def schema_file() -> Path:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from tutor.course.course import Course, kind_of
 from tutor.course.loader import CourseError, CourseErrors, modules_folder
 from tutor.course.model import Base, Item, ItemId, Markdown, RubricPoint
+from tutor.course.typed_yaml import json_schema, load_typed
 
 Skill = Literal["problem_solving", "kernel_coding", "edge_cases", "performance", "communication"]
 Kind = Literal["quiz", "bug", "match", "predict", "open", "exercise"]
@@ -113,21 +112,10 @@ def plans_file() -> Path:
 
 def load_plans(file: Path | None = None) -> tuple[Plan, ...]:
     """Raises CourseErrors, which name file, line and what to write."""
-    import yaml
-
     file = file or plans_file()
     if not file.is_file():
         raise CourseErrors((CourseError(str(file), 1, "", "there are no drill plans here", "write drills.yaml"),))
-    try:
-        data = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        problem = getattr(error, "problem", None) or str(error)
-        raise CourseErrors((CourseError(str(file), line, "", f"this is no YAML: {problem}"),)) from error
-    try:
-        plans = msgspec.convert(data, Plans, strict=False).plans
-    except msgspec.ValidationError as error:
-        raise CourseErrors(_schema_errors(file, data, str(error))) from error
+    plans = load_typed(file, Plans, "plans", "id").plans
     errors = _rule_errors(file, plans)
     if errors:
         raise CourseErrors(errors)
@@ -174,25 +162,11 @@ def pool_errors(plans: tuple[Plan, ...], course: Course, file: Path | None = Non
 
 
 def schema_text() -> str:
-    schema = msgspec.json.schema(Plans)
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Drill plans", **schema}
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return json_schema(Plans, "Drill plans")
 
 
 def schema_file() -> Path:
     return modules_folder() / "drills.schema.json"
-
-
-def _schema_errors(file: Path, data: object, first: str) -> tuple[CourseError, ...]:
-    from tutor.course.faults import faults
-    from tutor.course.lines import Positions
-
-    positions = Positions(file)
-    found = tuple(
-        CourseError(str(file), positions.line(fault.path), _plan_name(data, fault.path), fault.message, fault.advice)
-        for fault in faults(data, Plans)
-    )
-    return found or (CourseError(str(file), 1, "", first),)
 
 
 def _rule_errors(file: Path, plans: tuple[Plan, ...]) -> tuple[CourseError, ...]:
@@ -227,13 +201,6 @@ def _rule_errors(file: Path, plans: tuple[Plan, ...]) -> tuple[CourseError, ...]
             if phase.name in exercises:
                 with_exercise.append(phase.name)
     return tuple(errors)
-
-
-def _plan_name(data: object, path: tuple[str | int, ...]) -> str:
-    if not isinstance(data, dict) or len(path) < 2 or path[0] != "plans" or not isinstance(path[1], int):
-        return ""
-    plan = data["plans"][path[1]]
-    return str((plan.get("id") if isinstance(plan, dict) else None) or f"plan {path[1] + 1}")
 
 
 if __name__ == "__main__":

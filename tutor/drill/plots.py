@@ -1,17 +1,12 @@
-"""The scorecard's plots as SVG that stands in the page: no script, no font and no style from elsewhere."""
+"""The scorecard's plots."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Any
-
 from tutor.drill.clock import time_taken
 from tutor.drill.scorecard import Scorecard
+from tutor.html_page import BLUE, GREY, ORANGE, looks, svg
 
 SHOWN_MOCKS = 11  # before this one: more labels would lie over each other
-# readable on white, and told apart without red and green (Okabe and Ito, 2008)
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#999999"
 
 
 def skills_plot(card: Scorecard) -> str:
@@ -59,41 +54,3 @@ def history_plot(card: Scorecard) -> str:
     chart.x_label_rotation = 25
     chart.add("overall", [overall for _, _, overall in runs])
     return svg(chart)
-
-
-def looks(colours: Sequence[str], height: int, *, bars: bool = True) -> dict[str, Any]:
-    from pygal.style import Style
-
-    style = Style(
-        colors=tuple(colours),
-        background="transparent",
-        plot_background="transparent",
-        font_family="system-ui, sans-serif",
-        label_font_size=14,
-        major_label_font_size=14,
-        value_font_size=14,
-        legend_font_size=14,
-        title_font_size=16,
-        foreground="#222",
-        foreground_strong="#111",
-        foreground_subtle="#777",
-        opacity="1",
-        value_colors=tuple("#fff" if colour == BLUE and bars else "#222" for colour in colours),
-    )
-    # pygal's default script is fetched from elsewhere: without it the page needs nothing
-    return {
-        "style": style,
-        "js": (),
-        "width": 720,
-        "height": height,
-        "print_values": True,
-        "legend_at_bottom": True,
-        "disable_xml_declaration": True,
-        "explicit_size": False,
-    }
-
-
-def svg(chart: Any) -> str:
-    """Without pygal's comments, and without the settings it leaves for a script that is not there."""
-    text: str = chart.render(is_unicode=True)
-    return re.sub(r"<!--.*?-->|<script.*?</script>", "", text, flags=re.DOTALL)

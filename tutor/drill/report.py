@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +12,8 @@ from tutor.course.course import Course
 from tutor.drill.clock import time_taken
 from tutor.drill.scorecard import Earlier, Scorecard, scorecard
 from tutor.drill.sitting import Sitting
+from tutor.html_page import html_page
+from tutor.whole_files import write_atomically
 
 SIGNS = {"right": "✓", "partly": "◐", "wrong": "✗", "not answered": "–", "not graded": "?", "not scored": "?"}
 KINDS = {"open": "answer", "talk": "talk", "optimise": "optimise", "exercise": "kernel"}
@@ -35,9 +35,9 @@ def write_report(sitting: Sitting) -> Report:
     for name, text in (
         ("scorecard.md", markdown(card)),
         ("scorecard.json", msgspec.json.format(msgspec.json.encode(card), indent=1).decode() + "\n"),
-        ("scorecard.html", html_page(card)),
+        ("scorecard.html", page(card)),
     ):
-        _write(folder / name, text)
+        write_atomically(folder / name, text.encode())
         files.append(folder / name)
     if sitting.state.stage != "finished":
         sitting.close_books()
@@ -133,7 +133,7 @@ def trend(card: Scorecard) -> str:
     return f"The last {card.plan} had {last:.1f}; this one is {word}."
 
 
-def html_page(card: Scorecard) -> str:
+def page(card: Scorecard) -> str:
     from tutor.drill import plots
 
     overall = "–" if card.overall is None else f"{card.overall:.1f}"
@@ -148,8 +148,7 @@ def html_page(card: Scorecard) -> str:
     drawn = [plots.skills_plot(card)] if any(skill.score is not None for skill in card.skills) else []
     drawn += [plots.time_plot(card), plots.history_plot(card)]
     figures = "".join(f"<figure>{svg}</figure>" for svg in drawn)
-    return PAGE.format(
-        title=esc(f"{card.title}: {card.signal}"),
+    body = BODY.format(
         head=esc(card.title),
         signal=esc(card.signal),
         overall=overall,
@@ -160,6 +159,7 @@ def html_page(card: Scorecard) -> str:
         trend=esc(trend(card)),
         tasks="".join(_task_html(card, index) for index in range(len(card.tasks))),
     )
+    return html_page(f"{card.title}: {card.signal}", STYLE, body)
 
 
 def _task_html(card: Scorecard, index: int) -> str:
@@ -199,33 +199,17 @@ def _code_safe(text: str) -> str:
     return "`".join(parts)
 
 
-def _write(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; }}
-body {{ max-width: 760px; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ margin-bottom: 0; }} small {{ color: #555; font-weight: normal; }}
-.signal {{ font-size: 1.4rem; margin-top: 0; }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; }} dd {{ margin: 0; }} dt {{ color: #555; }}
-table {{ border-collapse: collapse; }}
-td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #ddd; }}
-code {{ background: #f2f2f2; padding: 0 .2em; }}
-figure {{ margin: 1.5rem 0; }} figure svg {{ width: 100%; height: auto; }}
-article {{ border-top: 1px solid #ddd; }} article h3 {{ margin-bottom: 0; }} article p {{ margin: .3rem 0; }}
-</style></head><body>
+STYLE = """\
+body { max-width: 760px; }
+h1 { margin-bottom: 0; } small { color: #555; font-weight: normal; }
+.signal { font-size: 1.4rem; margin-top: 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; } dd { margin: 0; } dt { color: #555; }
+td, th { padding: .2rem 1rem .2rem 0; }
+code { background: #f2f2f2; padding: 0 .2em; }
+figure { margin: 1.5rem 0; } figure svg { width: 100%; height: auto; }
+article { border-top: 1px solid #ddd; } article h3 { margin-bottom: 0; } article p { margin: .3rem 0; }
+"""
+BODY = """\
 <h1>{head}</h1>
 <p class="signal"><strong>{signal}</strong>, {overall} of 5</p>
 <dl>{facts}</dl>
@@ -235,6 +219,4 @@ article {{ border-top: 1px solid #ddd; }} article h3 {{ margin-bottom: 0; }} art
 {figures}
 <p>{trend}</p>
 <h2>What was asked</h2>
-{tasks}
-</body></html>
-"""
+{tasks}"""

@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import itertools
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from tutor.drill.state import STATE_SCHEMA, State
+from tutor.whole_files import write_atomically
 
 
 class DrillBusy(RuntimeError):
@@ -52,17 +52,7 @@ class Store:
 
     def save(self, state: State, event: str, facts: dict[str, Any]) -> None:
         """Raises OSError: nothing of the event is kept then, or all of it."""
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".state.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(msgspec.json.encode(state))
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, self.folder / "state.json")
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        write_atomically(self.folder / "state.json", msgspec.json.encode(state))
         _sync_folder(self.folder)
         line = {"seq": state.seq, "event": event, "elapsed": round(state.anchor.elapsed, 3), "wall": state.anchor.wall}
         with open(self.folder / "journal.jsonl", "ab") as journal:

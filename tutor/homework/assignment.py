@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from tutor.course.loader import CourseError, CourseErrors, modules_folder
 from tutor.course.model import Base
+from tutor.course.typed_yaml import json_schema, load_typed
 
 Points = Annotated[float, Meta(ge=0, le=1000)]
 Seed = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -73,38 +72,11 @@ class Assignment(Base, frozen=True, kw_only=True):
 
 def load_assignment(file: Path) -> Assignment:
     """Raises CourseErrors, which name file, line and what to write; all faults at once."""
-    import yaml
-
-    def one(message: str, line: int = 1) -> CourseErrors:
-        return CourseErrors((CourseError(str(file), line, "", message),))
-
-    try:
-        data = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise one(f"cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        raise one(f"this is no YAML: {getattr(error, 'problem', None) or error}", line) from error
-    try:
-        assignment = msgspec.convert({} if data is None else data, Assignment, strict=False)
-    except msgspec.ValidationError as error:
-        raise CourseErrors(_schema_errors(file, data, str(error))) from error
+    assignment = load_typed(file, Assignment, "exercises", "exercise", may_be_empty=True)
     errors = _rule_errors(file, assignment)
     if errors:
         raise CourseErrors(errors)
     return assignment
-
-
-def _schema_errors(file: Path, data: object, first: str) -> tuple[CourseError, ...]:
-    from tutor.course.faults import faults
-    from tutor.course.lines import Positions
-
-    positions = Positions(file)
-    found = tuple(
-        CourseError(str(file), positions.line(fault.path), _name(data, fault.path), fault.message, fault.advice)
-        for fault in faults(data, Assignment)
-    )
-    return found or (CourseError(str(file), 1, "", first),)
 
 
 def _rule_errors(file: Path, assignment: Assignment) -> tuple[CourseError, ...]:
@@ -148,17 +120,8 @@ def _rule_errors(file: Path, assignment: Assignment) -> tuple[CourseError, ...]:
     return tuple(errors)
 
 
-def _name(data: object, path: tuple[str | int, ...]) -> str:
-    if not isinstance(data, dict) or len(path) < 2 or path[0] != "exercises" or not isinstance(path[1], int):
-        return ""
-    entry = data["exercises"][path[1]]
-    return str((entry.get("exercise") if isinstance(entry, dict) else None) or f"exercise {path[1] + 1}")
-
-
 def schema_text() -> str:
-    schema = msgspec.json.schema(Assignment)
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A homework assignment", **schema}
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return json_schema(Assignment, "A homework assignment")
 
 
 def schema_file() -> Path:

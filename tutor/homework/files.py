@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 from pathlib import Path
+
+from tutor.whole_files import write_atomically
 
 MOST_NAME = 200  # bytes; file systems take 255
 
@@ -18,17 +18,7 @@ def write(path: Path, content: str | bytes) -> None:
     with contextlib.suppress(OSError):
         if path.stat().st_size == len(data) and path.read_bytes() == data:
             return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_atomically(path, data, synced=False)  # what is lost with the power is made again
 
 
 def folder_name(learner: str) -> str:

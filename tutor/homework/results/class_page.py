@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tutor.drill.plots import BLUE, GREEN, GREY, ORANGE, looks, svg
 from tutor.homework.assignment import Exercise
 from tutor.homework.files import folder_name
 from tutor.homework.marking import Result, percent_of_limit
-from tutor.homework.results.feedback import page
+from tutor.homework.results.feedback import STYLE
 from tutor.homework.results.tables import attention, cause
+from tutor.html_page import BLUE, GREEN, GREY, ORANGE, html_page, looks, svg
 
 BINS = 10
 MOST_CAUSES = 15
@@ -37,7 +37,7 @@ def class_page(title: str, notes: Sequence[str], results: Sequence[Result], aske
         body += ["<h2>Mistakes made most</h2>", _mistakes(causes)]
     body += ["<h2>Learners</h2>", _table(results)]
     body += ['<section class="times">', "<h2>Time by learner</h2>", *_times(results), "</section>"]
-    return page(title, "\n".join(body))
+    return html_page(title, STYLE, "\n".join(body))
 
 
 def _counted(results: Sequence[Result], known: Sequence[Result]) -> str:

@@ -7,13 +7,15 @@ import re
 
 from tutor.homework.marking import MISSING
 from tutor.homework.results.told import Told
+from tutor.html_page import html_page
 
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-body{color:#222;background:#fff}
-table{border-collapse:collapse}td,th{padding:.25rem .75rem;border-bottom:1px solid #ccc;text-align:left}
-.number{text-align:right}.good{color:#00694d}.bad{color:#a33a00}.head{font-weight:600;margin-top:.6rem}.dim{color:#666}
-.line{white-space:pre-wrap}.code{font-family:ui-monospace,monospace}
-.bar{background:#999;height:1rem;display:inline-block;vertical-align:middle}.mine{background:#0072b2}"""
+STYLE = """\
+body { max-width: 60rem; } td, th { padding: .25rem .75rem; }
+.number { text-align: right; } .good { color: #00694d; } .bad { color: #a33a00; } .dim { color: #666; }
+.head { font-weight: 600; margin-top: .6rem; }
+.line { white-space: pre-wrap; } .code { font-family: ui-monospace, monospace; }
+.bar { background: #999; height: 1rem; display: inline-block; vertical-align: middle; } .mine { background: #0072b2; }
+"""
 BAR = 40  # characters of the longest
 
 
@@ -39,7 +41,7 @@ def markdown(heading: list[str], told: list[Told]) -> str:
     return "\n".join(out) + "\n"
 
 
-def html_page(heading: list[str], told: list[Told]) -> str:
+def page(heading: list[str], told: list[Told]) -> str:
     out = [f"<h1>{html.escape(heading[0])}</h1>", "<ul>"]
     out += [f"<li>{html.escape(line)}</li>" for line in heading[1:]]
     out += ["</ul>", "<table><tr><th>exercise</th><th>points</th><th>of</th><th>result</th></tr>"]
@@ -57,21 +59,12 @@ def html_page(heading: list[str], told: list[Told]) -> str:
         for one in told:
             out += _bars(one)
         out.append("</section>")
-    return page(heading[0], "\n".join(out))
+    return html_page(heading[0], STYLE, "\n".join(out))
 
 
 def _handed_in(told: list[Told]) -> list[Told]:
     """Of the others the table says all there is."""
     return [one for one in told if one.status != MISSING]
-
-
-def page(title: str, body: str) -> str:
-    """A whole page that needs nothing from elsewhere."""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(title)}</title>\n<style>\n{STYLE}\n</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
 
 
 def _bars(one: Told) -> list[str]:

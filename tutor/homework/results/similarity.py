@@ -16,7 +16,8 @@ from statistics import median
 from typing import Any
 
 from grader.catalog import find
-from tutor.homework.results.feedback import page
+from tutor.homework.results.feedback import STYLE
+from tutor.html_page import html_page
 
 K = 25  # characters of a fingerprint, copydetect's own default
 AS_WRITTEN, BY_STRUCTURE, ABOVE_CLASS = 0.8, 0.9, 0.1
@@ -129,7 +130,7 @@ def similarity_page(title: str, found: Likeness) -> str:
         body += ["<h2>Pairs</h2>", _table(found.pairs)]
     if not found.same and not found.pairs:
         body.append("<p>No pair stands out.</p>")
-    return page(f"{title}: likeness", "\n".join(body))
+    return html_page(f"{title}: likeness", STYLE, "\n".join(body))
 
 
 def _table(pairs: Sequence[Pair]) -> str:

@@ -46,7 +46,7 @@ class Writer:
         if "feedback" in self.formats:
             heading = told.heading(result, title)
             write(folder / "feedback.md", feedback.markdown(heading, said))
-            write(folder / "feedback.html", feedback.html_page(heading, said))
+            write(folder / "feedback.html", feedback.page(heading, said))
         if time.monotonic() - self._tables_at > TABLE_EVERY:
             self.tables()
             self._tables_at = time.monotonic()
