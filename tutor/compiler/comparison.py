@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from tutor.compiled import Kernel, StageText
+from tutor.compiler.compilation import Kernel, StageText
 
 CONTEXT = 3  # equal lines kept around a change
 NUMBER_NAMES = {

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tutor.three_way import merged, with_conflicts
-from tutor.workspace import write_atomically
+from tutor.editing.three_way import merged, with_conflicts
+from tutor.whole_files import write_atomically
 
 COARSE_SECONDS = 2.0  # a file system may round times: what is younger is read again, whatever its times say
 Stamp = tuple[int, int, int, int]

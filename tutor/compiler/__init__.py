@@ -1,0 +1,1 @@
+"""What the compiler made of a submission, and two compiles compared. No textual here."""
