@@ -20,7 +20,10 @@ import pytest
 from tests.app.conftest import FAKE_GRADER
 from tests.app.driver import Session, drive
 from tests.app.sample_course import COURSE
-from tests.app.views import SIZES, VIEWS
+from tests.app.test_glossary import GLOSSARY
+from tests.app.views import SIZES, VIEWS, After
+from tests.app.ways import NOON
+from tutor.course import glossary
 from tutor.grading import Grader
 from tutor.progress import Progress
 from tutor.widgets.desk import Desk
@@ -29,11 +32,17 @@ from tutor.workspace import Workspace
 KEPT = Path(__file__).parent / "screens"
 TEXTUAL = "8.2.8"  # another one may draw a border or a scroll bar otherwise
 PLACE = "workplac"  # as long as the random name that it stands for, so that lines wrap alike
+STILL = 3  # looks in a row that must be the same
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a name that is as long every time, in an environment that shows nothing of this machine."""
+    for name in ("VISUAL", "EDITOR", "NO_COLOR", "SSH_CONNECTION", "FAKE_GRADER_BACKEND"):
+        monkeypatch.delenv(name, raising=False)
     made = Path(tempfile.mkdtemp(prefix="", dir="/tmp"))
+    (made / "glossary.yaml").write_text(GLOSSARY, encoding="utf-8")
+    monkeypatch.setattr(glossary, "glossary_file", lambda: made / "glossary.yaml")
     yield made
     shutil.rmtree(made)
 
@@ -44,18 +53,43 @@ def dump(s: Session, folder: Path) -> str:
     return re.sub(r"\b\d\d:\d\d(:\d\d)?\b", lambda found: re.sub(r"\d", "0", found[0]), text) + "\n"
 
 
+async def still(s: Session, folder: Path) -> str:
+    """The screen once it no longer changes."""
+    looks = [dump(s, folder)]
+
+    def same() -> bool:
+        looks.append(dump(s, folder))
+        return len(looks) > STILL and len(set(looks[-STILL:])) == 1
+
+    await s.until(same)
+    return looks[-1]
+
+
+def chains() -> list[list[str]]:
+    """The views by session: each, and those that are reached from it."""
+    found: list[list[str]] = []
+    for name, way in VIEWS.items():
+        if isinstance(way, After):
+            assert found[-1][-1] == way.view, f"{name} stands behind {way.view}"
+            found[-1].append(name)
+        else:
+            found.append([name])
+    return found
+
+
 async def dump_all(folder: Path, size: tuple[int, int]) -> dict[str, str]:
     found = {}
-    for name, way in VIEWS.items():
-        progress = Progress.open(None)
+    for number, names in enumerate(chains()):
+        progress = Progress.open(None, clock=lambda: NOON)
         grader = Grader([sys.executable, str(FAKE_GRADER)])
-        workspace = Workspace.open(folder / name[:8].ljust(8, "-"))
+        workspace = Workspace.open(folder / f"view-{number:03}")
         s = Session(Desk(COURSE, progress, workspace, grader), size=size)
         s.app.animation_level = "none"
         async with s:
-            await way(s)
-            await s.pilot.pause(0.1)
-            found[name] = dump(s, folder)
+            for name in names:
+                way = VIEWS[name]
+                await (way.way if isinstance(way, After) else way)(s)
+                found[name] = await still(s, folder)
         progress.close()
     return found
 
@@ -76,6 +110,10 @@ def test_every_view_is_drawn_as_it_is_kept(folder: Path, size: tuple[int, int]) 
             (KEPT / f"{name}-{size[0]}x{size[1]}.txt").write_text(text, encoding="utf-8")
         return
     changed = []
+    tail = f"-{size[0]}x{size[1]}.txt"
+    assert {file.name.removesuffix(tail) for file in KEPT.glob(f"*{tail}")} == set(found), (
+        "a dump without its view, or less"
+    )
     for name, text in found.items():
         file = KEPT / f"{name}-{size[0]}x{size[1]}.txt"
         kept = file.read_text(encoding="utf-8") if file.exists() else ""

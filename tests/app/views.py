@@ -1,19 +1,15 @@
-"""Every view of the app by name: how to get there from Home, for pictures and for text dumps. A new one is one line.
-
-Items are taken by kind, so that it works on any course that has the kind.
-"""
+"""Every view of the app by name, and how to get there from Home: for pictures and for text dumps. A new one is one line."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
+from tests.app import ways
 from tests.app.driver import Session
-from tutor.course.course import kind_of
-from tutor.course.model import Quiz
+from tests.app.test_compiler_view import KERNEL
+from tests.app.ways import BROKEN, FAILING, Way, exercise, item, then
 
-Way = Callable[[Session], Awaitable[None]]
 SIZES = ((80, 24), (140, 40))
-FAILING = '"""A kernel that does not pass."""\n# fake: wrong_answer\n# cause: missing_store_mask\n'
 
 
 def keys(*pressed: str) -> Way:
@@ -28,61 +24,77 @@ def action(name: str) -> Way:
     return go
 
 
-def item(kind: str, *pressed: str) -> Way:
+@dataclass(frozen=True)
+class After:
+    """A view that is reached from another, which the table has just before it: one session serves both."""
+
+    view: str
+    way: Way
+
+
+def after(view: str, *pressed: str, shown: str = "") -> After:
     async def go(s: Session) -> None:
-        found = next(
-            one for one in s.desk.course.items() if kind_of(one) == kind and not (isinstance(one, Quiz) and one.several)
-        )
-        await s.open(found.id)
         await s.keys(*pressed)
-
-    return go
-
-
-def graded(text: str, shown: str, *pressed: str) -> Way:
-    """The first exercise with this file of the learner's, graded."""
-
-    async def go(s: Session) -> None:
-        exercise = next(one for one in s.desk.course.items() if kind_of(one) == "exercise")
-        s.desk.workspace.file(exercise.exercise).write_text(text, encoding="utf-8")  # type: ignore[union-attr]
-        await s.open(exercise.id)
-        await s.keys("g")
         await s.until_shown(shown)
-        await s.keys(*pressed)
 
-    return go
-
-
-async def palette(s: Session) -> None:
-    await s.keys("ctrl+p")
-    await s.until_shown("Quit")
+    return After(view, go)
 
 
-async def settings(s: Session) -> None:
-    await s.keys("comma")
-    s.app.screen.query_one("#themes").focus()  # no cursor in the box, which would blink
-    await s.pilot.pause()
-
-
-VIEWS: dict[str, Way] = {
+VIEWS: dict[str, Way | After] = {
     "home": keys(),
+    "home-due": After("home", ways.home_due),
+    "review": after("home-due", "r", shown="Review 1/"),
+    "review-done": after("review", *["n"] * 5, shown="Nothing was answered"),
+    "stats-later": After("review-done", then(keys("escape"), action("stats"))),
     "outline": keys("1"),
     "lesson": item("lesson"),
+    "glossary": after("lesson", "G"),
     "quiz": item("quiz"),
-    "quiz-answered": item("quiz", "2"),
-    "bug": item("bug"),
-    "bug-wrong-line": item("bug", "enter"),
+    "quiz-answered": after("quiz", "2"),
     "match": item("match"),
+    "bug": item("bug"),
+    "hint": after("bug", "h"),
+    "bug-wrong-line": after("hint", "escape", "enter"),
     "walkthrough": item("walkthrough", "right"),
     "predict": item("predict"),
+    "predict-answered": after("predict", "1"),
     "open": item("open"),
+    "open-answered": after("open", "f6"),
     "exercise": item("exercise"),
-    "exercise-graded": graded(FAILING, "n=1001", "f5"),
-    "help": action("help"),
-    "settings": settings,
-    "keys": action("keys"),
-    "stats": action("stats"),
+    "reset": after("exercise", "x"),
+    "exercise-graded": exercise(FAILING, "g", "f5", shown="n=1001"),
+    "result-cases": after("exercise-graded", "b", shown="FAIL n=1001"),
+    "editor": ways.editor,
+    "editor-marked": ways.editor_marked,
+    "diff": ways.diff,
+    "conflict": ways.conflict,
+    "compiler-error": exercise(BROKEN, "v", shown="NameError"),
+    "compiler": exercise(KERNEL, "v", shown="26 registers"),
+    "compiler-compare": after("compiler", "c", *["down"] * 4, "enter", shown="* differs"),
+    "compiler-ptx": after("compiler-compare", "escape", "2", "n", shown="global.v4"),
+    "access-map": ways.access_map("matmul"),
+    "access-map-program": after("access-map", "tab", "right", "full_stop", shown="iteration 0"),
+    "access-map-overrun": ways.access_map("overrun", "right", "right"),
+    "result-times": ways.plots("2"),
+    "result-roofline": after("result-times", "3"),
+    "result-sizes": after("result-roofline", "4", "S", shown="of the limit"),
+    "palette": ways.palette,
+    "help": After("palette", then(keys("escape"), action("help"))),
+    "keys": After("help", then(keys("escape"), action("keys"))),
+    "stats": After("keys", then(keys("escape"), action("stats"))),
+    "settings": After("stats", then(keys("escape"), ways.settings)),
     "drill": action("drill"),
+    "drill-phase": ways.drill_phase,
+    "drill-task": after("drill-phase", "n"),
+    "drill-list": after("drill-task", "f8", "f2", shown="open, flagged"),
+    "drill-scoring": After("drill-list", then(keys("f2", "f8"), ways.drill_scoring)),
+    "drill-report": After("drill-scoring", ways.drill_report),
     "tour": action("tour"),
-    "palette": palette,
+    "tour-exercise": after("tour", "enter", "enter", "enter", shown="An exercise"),
 }
+
+
+def way_to(view: str) -> Way:
+    """From Home."""
+    found = VIEWS[view]
+    return then(way_to(found.view), found.way) if isinstance(found, After) else found
