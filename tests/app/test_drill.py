@@ -83,11 +83,13 @@ def test_a_whole_drill(session: Callable[..., Session], size: tuple[int, int], t
             screen = await begin(s)
             assert "kernel[grid](x)" in s.text()
             assert "05:00" in s.text() and "10:00" in s.text()
+            assert "n Begin" in s.text() and "F8" not in s.text()
             await s.keys("n")
             for _ in range(3):
                 await answer(s, screen)
             assert len(screen.sitting.state.answers) == 3
             assert "Right" not in s.text() and "why" not in s.text()
+            assert "n End the phase" in s.text()
             await s.keys("n")
             await s.until(lambda: screen.sitting.state.phase == 1)
             await s.keys("n")
@@ -108,7 +110,11 @@ def test_a_whole_drill(session: Callable[..., Session], size: tuple[int, int], t
             assert "Score your answer 1 of 1" in s.text()
             if size[0] == 80:
                 assert "to its *end*" in s.text()
-            await s.keys("space", "enter")
+            await s.keys("space")
+            ticked = s.app.focused
+            await screen._tick()  # the seconds that go by while the rubric is read
+            assert s.app.focused is ticked and "[x]" in s.text()
+            await s.keys("enter")
             await s.until(lambda: isinstance(s.app.screen, DrillReportScreen))
             assert "hire" in s.text()
             report = s.app.screen.report  # type: ignore[attr-defined]

@@ -14,16 +14,17 @@ from tutor.drill.kernel_files import KERNELS
 from tutor.drill.notices import Notice
 from tutor.drill.opening import record_results
 from tutor.drill.sitting import Sitting
-from tutor.screens.item import KIND_WORDS, ItemScreen
+from tutor.screens.drill_words import end_of_phase, next_words, start_of_phase, where
+from tutor.screens.item import ItemScreen
 from tutor.widgets.content import DIM_STYLE, Content, inline, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.drill_panes import DrillExercisePane, DrillOpenPane, HandedIn, Scored, WaitPane, drill_pane
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, HintTaken, ItemPane
 
 NOTICE_SECONDS = 8
-WORDS = {**KIND_WORDS, "talk": "Talk", "optimise": "Optimise", "exercise": "Kernel"}
+OVER = -2  # as the number of a phase
 
 
 class DrillScreen(ItemScreen, inherit_bindings=False):
@@ -88,7 +89,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         self._save_draft()
         for notice in self.sitting.tick():
             self._say(notice)
-        if self.sitting.state.stage != "running" or self.sitting.state.phase != self.phase_shown:
+        if self._phase_now != self.phase_shown:
             await self._enter()
         self._show_clock()
 
@@ -107,29 +108,23 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
 
     # what is on the stage
 
+    @property
+    def _phase_now(self) -> int:
+        return self.sitting.state.phase if self.sitting.state.stage == "running" else OVER
+
     async def _enter(self) -> None:
         """The beginning of a phase, or of the debrief."""
-        state = self.sitting.state
-        self.phase_shown = state.phase
-        if state.stage != "running":
+        self.phase_shown = self._phase_now
+        if self.phase_shown == OVER:
             await self._debrief()
             return
-        phase, plan = self.sitting.phase, state.drill.plan
-        runs = {None: "as often as you like", 0: "at the end only", 1: "once before the end"}.get(
-            phase.grading_runs, f"{phase.grading_runs} times"
-        )
-        kernels = any(task.kind in KERNELS for task in self.sitting.tasks())
-        graded = f"\n\nYour file is graded {runs}." if kernels else ""
-        hint = "\n\nPaused: Ctrl-T goes on." if state.paused else ""
-        head = f"**Phase {state.phase + 1} of {len(plan.phases)}: {phase.name}, {phase.minutes} min**"
-        await self._stage(
-            None, WaitPane(f"{head}\n\n{phase.script}{graded}\n\n`n` begins; the clock runs already.{hint}")
-        )
+        words = start_of_phase(self.sitting, self._next_key, key_of(self, "drill.pause", "ctrl+t"))
+        await self._stage(None, WaitPane(words))
 
     async def show_task(self, task: Task) -> None:
         self.sitting.show(task)
         if task.id in self.sitting.state.answers:
-            await self._stage(task, WaitPane("Handed in: the first answer counts.\n\n`n` goes on."))
+            await self._stage(task, WaitPane(f"Handed in: the first answer counts.\n\n`{self._next_key}` goes on."))
         else:
             self.item = self.sitting.item(task)
             await self._stage(task, drill_pane(self.sitting, task))
@@ -150,20 +145,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         self.refresh_bindings()
 
     def _say_where(self) -> None:
-        where = self.query_one("#drill-where", Static)
-        if self.asked is None:
-            strict = plain(" strict" if self.sitting.state.strict else "")
-            where.update(Content.assemble(inline(self.sitting.state.drill.plan.title, "bold"), strict))
-            return
-        if self.sitting.state.stage != "running":
-            title = inline(self.sitting.item(self.asked).title)
-            number, count = judging.place_of_spoken(self.sitting, self.asked)
-            where.update(Content.assemble(plain(f"Score your answer {number} of {count}: ", DIM_STYLE), title))
-            return
-        tasks = self.sitting.state.drill.of_phase(self.asked.phase)
-        flag = "⚑ " if self.asked.id in self.sitting.state.flags else ""
-        place = f"{flag}{tasks.index(self.asked) + 1}/{len(tasks)} {WORDS[self.asked.kind]}: "
-        where.update(Content.assemble(plain(place, DIM_STYLE), inline(self.sitting.item(self.asked).title)))
+        self.query_one("#drill-where", Static).update(where(self.sitting, self.asked))
 
     def on_resize(self) -> None:
         if self.is_mounted and self.query("#clock"):
@@ -173,6 +155,15 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
     def leading_action(self) -> str:
         waiting = bool(self.query(WaitPane))
         return "next_item" if waiting or (self.query(ItemPane) and self.pane.finished) else ""
+
+    @property
+    def _next_key(self) -> str:
+        return key_of(self, "drill.next", "n")
+
+    def words_of_key(self, action: str) -> str:
+        """For the footer: what the key does here, where that is not what it usually does."""
+        between = action == "next_item" and self.asked is None and self.sitting.state.stage == "running"
+        return next_words(self.sitting) if between else ""
 
     def _save_draft(self) -> None:
         for kernel in self.query(DrillExercisePane):
@@ -199,7 +190,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         if not counted:
             self.notify(words, severity="warning", markup=False)
         self._refresh_outline()
-        if self.sitting.state.phase != self.phase_shown or self.sitting.state.stage != "running":
+        if self._phase_now != self.phase_shown:
             await self._tick()
         elif go_on or self.sitting.state.strict:
             await self._next_open()
@@ -212,9 +203,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
             if task.id not in self.sitting.state.answers:
                 await self.show_task(task)
                 return
-        last = self.sitting.state.phase == len(self.sitting.state.drill.plan.phases) - 1
-        what = "ends the drill" if last else "ends the phase; the time that is left is not carried over"
-        await self._stage(None, WaitPane(f"All of this phase is handed in.\n\n`n` {what}."))
+        await self._stage(None, WaitPane(end_of_phase(self.sitting, self._next_key)))
 
     def on_hint_taken(self, message: HintTaken) -> None:
         message.prevent_default()
@@ -318,6 +307,8 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
             return running and not strict and bool(self.query(ItemPane)) and bool(self.pane.hints())
         if action == "pause":
             return running and not strict
+        if action in ("previous_item", "flag") and self.asked is None:
+            return False
         if action in ("next_item", "previous_item", "flag", "outline"):
             return running and not self.sitting.state.paused
         return running if action == "finish" else True
