@@ -11,9 +11,10 @@ import pytest
 from grader.catalog import find
 from tests.app.driver import Session, drive
 from tests.app.sample_course import EXERCISE
-from tutor.compiled_compare import diff
+from tutor.compiler.comparison import diff
 from tutor.screens.compiler import CompilerScreen
 from tutor.screens.compiler_compare import CompareScreen
+from tutor.widgets.linked_lines import LinkedLines, Row
 
 New = Callable[..., Session]
 KERNEL = """\
@@ -279,3 +280,20 @@ def test_which_register_holds_a_value_is_no_difference() -> None:
 
 def test_the_course_has_a_solution_to_compare_with() -> None:
     assert find(EXERCISE.exercise).solution.is_file()
+
+
+def test_lines_open_where_the_cursor_was_put(session: New) -> None:
+    """The other side is not on the screen while that happens."""
+
+    async def story() -> None:
+        async with session() as s:
+            lines = LinkedLines()
+            await s.app.screen.mount(lines)
+            lines.styles.height = 6
+            lines.show_rows([Row(str(number), f"line {number}") for number in range(60)])
+            lines.put_cursor(40)
+            await s.pilot.pause()
+            await s.pilot.pause()
+            assert "line 40" in s.text()
+
+    drive(story)

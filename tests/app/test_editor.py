@@ -67,7 +67,7 @@ def test_what_is_typed_is_saved_graded_and_marked_where_it_is_wrong(session: New
             await until_saved(s, "#egnDimport triton\n\n\ndef f(x):\n    pass\n")
             await s.until_shown("saved")
             footer = s.text().split("\n")[-1]
-            assert "F6 Grade" in footer and "Esc Leave" in footer and "n Next" not in footer
+            assert "F6 Grade" in footer and "Esc Leave" in footer and " n Next" not in footer
             code(s).move_cursor(code(s).document.end)
             await s.type("if x:")
             await s.keys("enter", "y", "enter")
@@ -194,9 +194,12 @@ def test_another_program_saves_the_file(session: New) -> None:
     async def story() -> None:
         async with session(size=(140, 40)) as s:
             area = await edit(s, "a\nb\nc\nd\n")
+            s.app.screen.query_one(EditorView).diagnosed(2, "Wrong fill.")
+            await s.until_shown("Line 2: Wrong fill.")
             learner_file(s).write_text("A\nb\nc\nd\n")
             await s.until(lambda: area.text == "A\nb\nc\nd\n", LIMIT)
             await s.until_shown("Another program saved")
+            assert "Wrong fill." not in s.text()  # it was said of the text before
             await s.keys("ctrl+z")  # its text is an edit like others
             await until_saved(s, "a\nb\nc\nd\n")
             area.insert("e", area.document.end)

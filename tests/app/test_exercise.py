@@ -179,6 +179,24 @@ def test_a_pass_offers_the_next_item_and_the_solution(session: New) -> None:
     drive(story)
 
 
+def test_a_result_says_when_the_file_has_changed_since(session: New) -> None:
+    async def story() -> None:
+        async with session(size=(140, 40)) as s:
+            await s.open(EXERCISE.id)
+            write(s, "# fake: wrong_answer\n")
+            await s.keys("g")
+            await s.until_shown("wrong answer")
+            assert "changed since" not in s.text()
+            write(s, "# mended, perhaps\n")
+            await s.until_shown("The file has changed since: g grades it again.")
+            assert "wrong answer" in s.text()
+            await s.keys("g")
+            await s.until_shown("n goes on")
+            assert "changed since" not in s.text()
+
+    drive(story)
+
+
 def test_a_case_that_is_skipped_is_not_marked_as_wrong(session: New) -> None:
     async def story() -> None:
         async with session() as s:

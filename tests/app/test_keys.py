@@ -33,6 +33,7 @@ def test_keys_that_do_not_fit_are_left_out_whole_and_the_order_stays() -> None:
     assert fitting(keys, 80) == keys
     assert [key.name for key in fitting(keys, 18)] == ["grade", "back"]
     assert [key.name for key in fitting(keys, 1)] == ["back"]
+    assert [key.name for key in fitting(keys, 18, "reset")] == ["reset", "back"]
 
 
 def test_once_answered_the_way_on_comes_first(session: New) -> None:
@@ -42,6 +43,35 @@ def test_once_answered_the_way_on_comes_first(session: New) -> None:
             assert footer(s).split()[1] != "Next"
             await s.keys("1")
             assert footer(s).strip().startswith("n Next")
+
+    drive(story)
+
+
+def test_while_typing_the_way_on_is_a_key_that_types_nothing(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(OPEN.id)
+            assert "^n Next" in footer(s)
+            await s.keys("n")
+            assert OPEN.title in s.text() and s.app.focused.text == "n"  # type: ignore[union-attr]
+            await s.keys("f1")
+            assert "^n         Next" in s.text()
+            await s.keys("escape", "ctrl+p")
+            await s.until_shown("Next (^n)")
+            await s.keys("escape", "escape")
+            assert "  n Next" in footer(s)
+            await s.keys("ctrl+n")
+            assert OPEN.title not in s.text()
+
+    drive(story)
+
+
+def test_help_says_of_a_key_only_what_it_does_here(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            await s.keys("b", "f1")
+            assert "Tab        View" in s.text() and "Tab        next" not in s.text()
 
     drive(story)
 

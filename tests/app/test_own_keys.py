@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.widgets import TextArea
 
 from tests.app.driver import Session, drive
-from tests.app.sample_course import EXERCISE, LESSON
+from tests.app.sample_course import EXERCISE, LESSON, MATCH
 from tutor.keymap import MODIFIERS, NAMED, KeyFile, clash, together
 from tutor.screens.actions import actions, owners
 
@@ -62,6 +62,21 @@ def test_footer_help_and_palette_follow(session: New, with_keys: Callable[[str],
             assert "^n" in s.text()
             await s.keys("escape", "ctrl+p")
             await s.until_shown("Next (^n)")
+
+    drive(story)
+
+
+def test_what_is_said_of_a_key_follows(session: New, with_keys: Callable[[str], None]) -> None:
+    with_keys("exercise.grade: K\nmatch.undo: z\n")
+
+    async def story() -> None:
+        async with session(size=(140, 40)) as s:
+            await s.open(EXERCISE.id)
+            assert "K grades the file" in s.text()
+            await s.open(MATCH.id)
+            for _ in MATCH.pairs:
+                await s.keys("enter", "enter")
+            assert "z takes the last pair back" in s.text()
 
     drive(story)
 

@@ -33,6 +33,7 @@ def test_the_tour_goes_over_the_real_screens_and_records_nothing(session: New, s
             await s.until_shown("A quiz")
             await s.keys("n", "n", "n")
             await s.until_shown("That is all")
+            assert "⏎ Begin" in s.text()
             await s.keys("enter")
             await s.until(lambda: isinstance(s.app.screen, HomeScreen))
             assert s.desk.progress.states() == {} and s.desk.progress.resume() is None

@@ -13,7 +13,16 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Button, Static
 
-from tutor.compiled import TARGETS, Compilation, Kernel, StageText, Version, numbers_words, parse, stage_text
+from tutor.compiler.compilation import (
+    TARGETS,
+    Compilation,
+    Kernel,
+    StageText,
+    Version,
+    numbers_words,
+    parse,
+    stage_text,
+)
 from tutor.grading import Answer, Failed
 from tutor.screens.choice import Choice, ChoiceScreen
 from tutor.widgets.content import DIM_STYLE, Content, code_lines, plain
@@ -214,15 +223,17 @@ class CompilerScreen(Screen[None]):
 
     def _say_where(self) -> None:
         kernel, compilation = self.kernel_shown, self.compilation
-        chip = f"{self.target} ({TARGETS[self.target]})"
         head = plain(f"Compiler: {kernel.name if kernel else self.slug}", "bold")
-        rest = f" for {chip}"
+        chip = f" for {self.target} ({TARGETS[self.target]})"
+        rest = ""
         if compilation is not None and len(compilation.kernels) > 1 and kernel:
             more = f" of {compilation.total}" if compilation.total > len(compilation.kernels) else ""
             rest += f", kernel {self.number + 1}/{len(compilation.kernels)}{more}: {kernel.label}"
         if compilation is not None:
             rest += f", {compilation.called}"
-        self.query_one("#where", Static).update(Content.assemble(head, plain(rest, DIM_STYLE)))
+        if head.cell_length + len(chip) + len(rest) > self.app.size.width - 2:  # the maker's name can be spared first
+            chip = f" for {self.target}"
+        self.query_one("#where", Static).update(Content.assemble(head, plain(chip + rest, DIM_STYLE)))
         numbers = plain("")
         if kernel is not None:
             note = plain(f"Would not load: {kernel.note}. ", "bold $text-error") if kernel.note else plain("")

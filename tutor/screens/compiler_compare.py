@@ -14,8 +14,8 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tutor.compiled import TARGETS, Compilation, Kernel, StageText, Version, parse, stage_text
-from tutor.compiled_compare import Pair, pairs, summary
+from tutor.compiler.comparison import Pair, pairs, summary
+from tutor.compiler.compilation import TARGETS, Compilation, Kernel, StageText, Version, parse, stage_text
 from tutor.grading import Answer, Failed
 from tutor.screens.choice import Choice
 from tutor.widgets.content import DIM_STYLE, Content, plain

@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tutor.compiled import STAGE_PURPOSE
+from tutor.compiler.compilation import STAGE_PURPOSE
 from tutor.widgets.content import plain
 from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.keys import KeyLine

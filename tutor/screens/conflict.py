@@ -11,8 +11,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from tutor.comparing import compared
-from tutor.editing import Conflict
+from tutor.editing.differences import compared
+from tutor.editing.edited_file import Conflict
 from tutor.widgets.content import DIM_STYLE, plain, stack
 from tutor.widgets.diff_rows import unified
 from tutor.widgets.keys import KeyLine

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, ScrollableContainer
 from textual.screen import Screen
 from textual.widgets import Button, Static
 
-from tutor.comparing import Version, compared
+from tutor.editing.differences import Version, compared
 from tutor.widgets.content import DIM_STYLE, Content, plain, stack
 from tutor.widgets.diff_rows import side_by_side, unified
 from tutor.widgets.keys import KeyLine

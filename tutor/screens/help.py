@@ -9,7 +9,8 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from tutor.widgets.content import DIM_STYLE, Content, columns, plain, stack
-from tutor.widgets.keys import KeyLine
+from tutor.widgets.desk import key_of
+from tutor.widgets.keys import KeyLine, key_shown
 from tutor.widgets.prose import Reading
 
 GENERAL = """\
@@ -30,6 +31,7 @@ NAMED_KEYS = {
     "review": ("home.review", "r"),
 }
 
+SAME_KEYS = {"j k ↑ ↓": ("↑↓", "hjkl")}  # as a footer writes them
 MORE_KEYS = (
     ("j k ↑ ↓", "move"),
     ("PgUp PgDn", "scroll the text above the answers"),
@@ -51,8 +53,8 @@ class HelpScreen(ModalScreen[None]):
         shown: dict[str, str] = {}
         for active in below.active_bindings.values():
             binding = active.binding
-            if active.enabled and binding.description and binding.show:
-                shown.setdefault(binding.description, below.app.get_key_display(binding))
+            if active.enabled and binding.description and binding.show and binding.action != "command_palette":
+                shown.setdefault(binding.description, key_shown(below, binding))
         self.keys = [(key, words) for words, key in shown.items()]
 
     def compose(self) -> ComposeResult:
@@ -62,12 +64,13 @@ class HelpScreen(ModalScreen[None]):
         yield KeyLine()
 
     def _text(self) -> Content:
-        rows = [(plain(key, "bold"), plain(words)) for key, words in (*self.keys, *MORE_KEYS)]
+        taken = {key for key, _ in self.keys}
+        more = [row for row in MORE_KEYS if not taken & {*row[0].split(), *SAME_KEYS.get(row[0], ())}]
+        rows = [(plain(key, "bold"), plain(words)) for key, words in (*self.keys, *more)]
         return stack([plain("Keys here", "bold"), columns(rows), plain(""), self._general(), plain(""), self._where()])
 
     def _general(self) -> Content:
-        key_of = getattr(self.app, "key_of")  # noqa: B009 - the app's type would be a circular import
-        return plain(GENERAL.format(**{name: key_of(*key) for name, key in NAMED_KEYS.items()}))
+        return plain(GENERAL.format(**{name: key_of(self, *key) for name, key in NAMED_KEYS.items()}))
 
     def action_tour(self) -> None:
         self.dismiss()

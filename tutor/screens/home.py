@@ -15,7 +15,7 @@ from tutor.review import Agenda, agenda, due_by_module
 from tutor.screens.outline import OutlineScreen, number_of
 from tutor.standing import ModuleStanding, Standing, standing
 from tutor.widgets.content import DIM_STYLE, Content, bar, inline, plain, stack
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 
@@ -134,11 +134,13 @@ class HomeScreen(Screen[None]):
 
     def _about_review(self) -> Content:
         assert self.agenda is not None
-        why = "Answered before, and by now about to be forgotten. r or Enter begins; leave whenever you like."
+        review, go_on = key_of(self, "home.review", "r"), key_of(self, "home.carry-on", "c")
+        why = f"Answered before, and by now about to be forgotten. {review} or Enter begins; leave whenever you like."
         parts = [plain(f"Due today: {self.agenda.words}", "bold"), plain(""), plain(why)]
         item = self.standing.next_item if self.standing else None
         if item is not None:
-            parts += [plain(""), Content.assemble(plain("c goes on with the course: ", DIM_STYLE), inline(item.title))]
+            course = plain(f"{go_on} goes on with the course: ", DIM_STYLE)
+            parts += [plain(""), Content.assemble(course, inline(item.title))]
         return stack(parts)
 
     def _about_next(self, item: Item | None) -> Content:
@@ -153,8 +155,8 @@ class HomeScreen(Screen[None]):
         return stack(parts)
 
     def _first_words(self) -> Content:
-        key_of = getattr(self.app, "key_of")  # noqa: B009 - the app's type would be a circular import
-        return plain(FIRST_WORDS.format(next=key_of("item.next", "n"), help=key_of("home.help", "question_mark")))
+        keys = {"next": key_of(self, "item.next", "n"), "help": key_of(self, "home.help", "question_mark")}
+        return plain(FIRST_WORDS.format(**keys))
 
     def _about(self, module: Module) -> Content:
         kinds: dict[str, int] = {}

@@ -56,7 +56,7 @@ def pane_for(item: Item, position: int) -> ItemPane:
 class ItemScreen(Screen[None]):
     CSS_PATH = "item.tcss"
     BINDINGS = [
-        Binding("n", "next_item", "Next", id="item.next"),
+        Binding("n,ctrl+n", "next_item", "Next", key_display="n", id="item.next"),
         Binding("p", "previous_item", "Prev", id="item.previous"),
         Binding("h", "hint", "Hint", id="item.hint"),
         Binding("s", "solution", "Solution", tooltip="After a pass, or when you give up", id="item.solution"),
@@ -123,12 +123,12 @@ class ItemScreen(Screen[None]):
         self.refresh_bindings()
 
     def _say_where(self) -> None:
-        items = self.entries()
-        number, place = number_of(self.module), f"{items.index(self.item) + 1}/{len(items)}"
+        items, number = self.module.items, number_of(self.module)
+        place = "" if self.about else f"{items.index(self.item) + 1}/{len(items)} "
         room = self.app.size.width - 2
         kind = KIND_WORDS[kind_of(self.item)]
-        long = (f"{number} {self.module.title}", f"  {place} {kind}: ")
-        short = (number, f"  {place} {kind}: ")
+        long = (f"{number} {self.module.title}", f"  {place}{kind}: ")
+        short = (number, f"  {place}{kind}: ")
         fits = plain("".join(long)).cell_length + inline(self.item.title).cell_length <= room
         module, middle = long if fits else short
         self.query_one("#where", Static).update(

@@ -53,6 +53,11 @@ def _notes(notes: tuple[Note, ...]) -> str:
     return "\n\n".join(note.text if note.text.startswith(("#", "-", "*")) else f"- {note.text}" for note in notes)
 
 
+def is_about(item: Item) -> bool:
+    """Whether it is a page around the module's items: it has no number and no progress."""
+    return ".about." in item.id
+
+
 def sign_of(state: ItemState | None) -> Content:
     """Done, begun or not yet, readable without colour."""
     if state is None:
@@ -63,7 +68,8 @@ def sign_of(state: ItemState | None) -> Content:
 
 
 def row_of(item: Item, state: ItemState | None) -> Content:
-    return Content.assemble(sign_of(state), plain(f" {kind_of(item):<12}", DIM_STYLE), inline(item.title))
+    sign = plain(" ") if is_about(item) else sign_of(state)  # what is not counted is never done
+    return Content.assemble(sign, plain(f" {kind_of(item):<12}", DIM_STYLE), inline(item.title))
 
 
 class OutlineScreen(Screen[None]):

@@ -13,6 +13,7 @@ from tutor.course.course import kind_of
 from tutor.course.model import Exercise
 from tutor.widgets.content import Content, inline, plain
 from tutor.widgets.desk import desk
+from tutor.widgets.keys import key_shown
 
 EVERYWHERE = (
     ("Help", "help"),
@@ -46,7 +47,7 @@ class KeyCommands(Provider):
             if not (active.enabled and binding.show and binding.description) or binding.action in seen:
                 continue
             seen.add(binding.action)
-            text = f"{binding.description} ({self.app.get_key_display(binding)})"
+            text = f"{binding.description} ({key_shown(self.screen, binding)})"
             yield text, partial(self.app.run_action, binding.action, active.node)
         for text, action in EVERYWHERE:
             if action not in {name.removeprefix("app.") for name in seen}:

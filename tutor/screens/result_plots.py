@@ -19,13 +19,13 @@ from tutor.grading import Answer, Failed, Progressed
 from tutor.verdict_text import case_facts, status_words
 from tutor.widgets.case_grid import CaseGrid
 from tutor.widgets.content import DIM_STYLE, Content, plain, stack
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.log_plot import LogPlot
 from tutor.widgets.timing_text import bars_text, left_words, roofline_text, sweep_text
 
 VIEWS = {"cases": "Cases", "times": "Times", "roofline": "Roofline", "sizes": "Sizes"}
-NOT_GRADED = "Not graded since the app was opened: g in the exercise grades the file, and its cases stand here."
+NOT_GRADED = "Not graded since the app was opened: {grade} in the exercise grades the file, and its cases stand here."
 
 
 class ResultPlotsScreen(Screen[None]):
@@ -65,6 +65,10 @@ class ResultPlotsScreen(Screen[None]):
         found = self.verdict.get("timing") if self.verdict else next(iter(self.timings), None)
         return found or None
 
+    @property
+    def _sweep_key(self) -> str:
+        return key_of(self, "plots.sweep", "S")
+
     def compose(self) -> ComposeResult:
         yield Static(plain(""), id="where")
         yield Static(plain(""), id="tabs")
@@ -79,7 +83,7 @@ class ResultPlotsScreen(Screen[None]):
                 yield Static(plain(""), id="roofline-words")
             with VerticalScroll(id="sizes"):
                 yield ProgressBar(id="sweep-bar", show_eta=False)
-                yield Static(plain("S runs every size of this exercise.", DIM_STYLE), id="sizes-text")
+                yield Static(plain(f"{self._sweep_key} runs every size of this exercise.", DIM_STYLE), id="sizes-text")
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -113,7 +117,7 @@ class ResultPlotsScreen(Screen[None]):
     def _of(self) -> str:
         if self.verdict:
             return f"{status_words(str(self.verdict.get('status', '')))}, on {self.verdict.get('device')}"
-        return "the last timed attempt" if self.timing is not None else "not graded yet"
+        return "the last timed attempt" if self.timing is not None else "not graded since the app was opened"
 
     def action_turn(self, step: int) -> None:
         names = list(VIEWS)
@@ -123,11 +127,13 @@ class ResultPlotsScreen(Screen[None]):
     def _case_chosen(self) -> None:
         grid = self.query_one(CaseGrid)
         if not grid.cases:
-            self.query_one("#case-facts", Static).update(plain(NOT_GRADED, DIM_STYLE))
+            words = NOT_GRADED.format(grade=key_of(self, "exercise.grade", "g"))
+            self.query_one("#case-facts", Static).update(plain(words, DIM_STYLE))
             return
         case = grid.cases[grid.chosen]
         status = str(case.get("status", ""))
-        words = "not run: an earlier case failed; a in the exercise runs all" if status == "not_run" else ""
+        every = key_of(self, "exercise.grade-all", "a")
+        words = f"not run: an earlier case failed; {every} in the exercise runs all" if status == "not_run" else ""
         parts = [plain(f"{case.get('name', '')}: {words or status_words(status)}", "bold")]
         diagnosis = self.verdict.get("diagnosis") or {}
         if status not in ("passed", "skipped", "not_run") and diagnosis.get("message"):
@@ -197,7 +203,7 @@ class ResultPlotsScreen(Screen[None]):
 
     def action_cancel(self) -> None:
         self.workers.cancel_group(self, "sweep")
-        self._swept(plain("Cancelled. S starts again.", DIM_STYLE))
+        self._swept(plain(f"Cancelled. {self._sweep_key} starts again.", DIM_STYLE))
 
     def _swept(self, text: Content) -> None:
         self.sweeping = False

@@ -13,13 +13,13 @@ from tutor.progress import ItemState
 from tutor.review import Agenda, agenda, counted, day_words
 from tutor.screens.item import KIND_WORDS, ItemScreen
 from tutor.widgets.content import RIGHT, RIGHT_STYLE, WRONG, WRONG_STYLE, Content, inline, plain, stack
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.pane import Answered, GaveUp
 from tutor.widgets.prose import Reading
 
-REWRITE = "Due again: x puts the stub back (your version is kept as a backup), then write it anew."
-SAME_FILE = "The same file passed before, so it does not count as a review. x puts the stub back."
+REWRITE = "Due again: {reset} puts the stub back (your version is kept as a backup), then write it anew."
+SAME_FILE = "The same file passed before, so it does not count as a review. {reset} puts the stub back."
 
 GIVE_UP = "See the answer? It counts as forgotten, and comes back tomorrow."
 
@@ -40,7 +40,7 @@ class ReviewScreen(ItemScreen):
     async def show_item(self, item: Item, at_end: bool = False) -> None:
         await super().show_item(item)
         if isinstance(item, Exercise) and item.id not in self.right:
-            self.notify(REWRITE, markup=False)
+            self.notify(REWRITE.format(reset=key_of(self, "exercise.reset", "x")), markup=False)
 
     def _say_where(self) -> None:
         items = self.entries()
@@ -62,7 +62,7 @@ class ReviewScreen(ItemScreen):
         newest = desk(self).progress.attempts(message.item.id, limit=1)
         uncounted = message.correct and bool(newest) and newest[0].rating is None
         if uncounted and message.item.id not in self.right:
-            self.notify(SAME_FILE, markup=False)
+            self.notify(SAME_FILE.format(reset=key_of(self, "exercise.reset", "x")), markup=False)
         else:
             self.right[message.item.id] = message.correct
             self._say_where()
@@ -133,7 +133,9 @@ class ReviewDoneScreen(Screen[None]):
         parts.append(plain(""))
         now = agenda(desk(self.app).course, desk(self.app).progress)
         if now.due:
-            parts.append(plain(f"{counted(now.due, 'item')} still due: r on Home goes on."))
+            parts.append(
+                plain(f"{counted(now.due, 'item')} still due: {key_of(self, 'home.review', 'r')} on Home goes on.")
+            )
         elif now.next_due:
             parts.append(plain(f"The next review is {now.next_words}."))
         return stack(parts)

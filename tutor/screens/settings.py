@@ -39,13 +39,13 @@ class SettingsScreen(ModalScreen[None]):
                 )
                 yield AnswerList(self._switch_rows(), id="switches")
                 yield AnswerList([plain("Keys: see and change them …")], id="to-keys")
-                yield Static(plain(self._theme_words(), "bold"))
+                yield Static(plain(self._theme_words(), "bold"), id="theme-in-use")
                 yield AnswerList([plain(words_of(name)) for name in self.themes], id="themes")
                 yield Static(plain("Changes are kept at once. Esc closes.", DIM_STYLE))
         yield KeyLine()
 
     def _theme_words(self) -> str:
-        return "Theme (NO_COLOR is set: no colours)" if self.app.no_color else "Theme"
+        return "Theme (NO_COLOR is set: no colours)" if self.app.no_color else f"Theme: {words_of(self.current)}"
 
     @on(OptionList.OptionSelected, "#to-keys")
     def _to_keys(self, event: OptionList.OptionSelected) -> None:
@@ -57,11 +57,13 @@ class SettingsScreen(ModalScreen[None]):
         if self.current in self.themes:
             themes.highlighted = self.themes.index(self.current)
         themes.focus(scroll_visible=False)
+        self.call_after_refresh(self.query_one(Reading).scroll_home, animate=False)
 
     @on(OptionList.OptionSelected, "#themes")
     def _theme_picked(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.app.theme = self.themes[event.option_index]
+        self.app.theme = self.current = self.themes[event.option_index]
+        self.query_one("#theme-in-use", Static).update(plain(self._theme_words(), "bold"))
         desk(self.app).progress.set_setting("theme", self.app.theme)
 
     @on(Input.Changed, "#editor")

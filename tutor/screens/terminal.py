@@ -163,7 +163,7 @@ class TritonPrepApp(BaseApp):
         from tutor.screens.palette import Palette
 
         if not CommandPalette.is_open(self):  # type: ignore[arg-type]
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(Palette(placeholder="A command, or an item by its name …", id="--command-palette"))
 
     def copy(self, text: str, what: str) -> None:
         from tutor.screens.copying import copy

@@ -68,6 +68,10 @@ class TourScreen(ModalScreen[int]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return not (action == "go" and parameters == (-1,) and self.place <= 1)
 
+    def words_of_key(self, action: str) -> str:
+        """For the footer: the last step leads to the app itself."""
+        return "Begin" if action == "go(1)" and self.place == self.count else ""
+
     def action_go(self, steps: int) -> None:
         self.dismiss(steps)
 

@@ -16,7 +16,7 @@ from tutor.answers import indented, mark_bug_line, mended_source, same_mend, sub
 from tutor.course.model import Bug
 from tutor.grading import Failed, GradeRequest, VerdictReady
 from tutor.widgets.content import DIM_STYLE, Content, code_lines, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.hanging import Column, hanging_lines
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, ItemPane, Verdict
@@ -96,7 +96,7 @@ class BugPane(ItemPane):
         if not mark.correct:
             self.misses += 1
             self.post_message(Answered(self.item, False, 0.0, mark.detail))
-            more = " s shows the answer." if self.misses > 1 else ""
+            more = f" {key_of(self, 'item.solution', 's')} shows the answer." if self.misses > 1 else ""
             verdict.say(plain(f"Line {line} is not where it goes wrong.{more}"), "bad")
             return
         self.found = True

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import Document, Selection, TextAreaTheme
 
-from tutor.indenting import STEP, next_indent, shifted, toggled
+from tutor.editing.indenting import STEP, next_indent, shifted, toggled
 
 TAKEN_BY_THE_SCREEN = ("f6", "f7")  # a text area selects with them; here they grade and cancel
 COLOURS = {  # names of tree-sitter's query for Python, by the class that colours them

@@ -26,3 +26,9 @@ class Desk:
 def desk(node: DOMNode) -> Desk:
     """The desk of the app that `node` is in."""
     return cast(Desk, getattr(node.app, "desk"))  # noqa: B009 - the app's type would be a circular import
+
+
+def key_of(node: DOMNode, action: str, usual: str) -> str:
+    """The key to name in a text: the learner's own for `action`, else the usual one."""
+    named = getattr(node.app, "key_of")  # noqa: B009
+    return cast(str, named(action, usual))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tutor.comparing import Gap, Row, blocks, near_changes
+from tutor.editing.differences import Gap, Row, blocks, near_changes
 from tutor.widgets.content import DIM_STYLE, Content, plain
 
 OLD_STYLE, NEW_STYLE = "$text-error on $error 12%", "$text-success on $success 12%"

@@ -32,8 +32,8 @@ from tutor.widgets.quiz import QuizPane
 from tutor.widgets.result import ResultView
 
 if TYPE_CHECKING:
-    from tutor.comparing import Version
     from tutor.drill.sitting import Sitting
+    from tutor.editing.differences import Version
 
 
 @dataclass

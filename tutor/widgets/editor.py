@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, Static, TextArea
 from textual.widgets.text_area import Selection
 
-from tutor.editing import (
+from tutor.editing.edited_file import (
     CannotEdit,
     Conflict,
     EditedFile,
@@ -26,7 +26,7 @@ from tutor.editing import (
     Saved,
     Unsaved,
 )
-from tutor.indenting import indent_of, matches
+from tutor.editing.indenting import indent_of, matches
 from tutor.widgets.code_editor import CodeEditor
 from tutor.widgets.content import DIM_STYLE, Content, plain
 
@@ -208,6 +208,7 @@ class EditorView(Vertical):
                 self._trouble = f"{name} was taken away. Your text is here; the next change or F6 writes it again."
             case Reloaded(text):
                 self._show(text)
+                self.diagnosed(None, "")  # it was about another text
                 self._tell(f"Another program saved {name}: its text is shown. ^z brings back what was here.")
             case Joined(text, backup):
                 self._show(text)

@@ -14,7 +14,7 @@ from textual.widgets import Button, Static
 from tutor.course.model import Exercise
 from tutor.grading import CaseDone, Failed, GradeRequest, Stage, VerdictReady
 from tutor.widgets.content import DIM_STYLE, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.file_pane import FilePane
 from tutor.widgets.hanging import hanging_lines
 from tutor.widgets.pane import Answered
@@ -62,6 +62,7 @@ class ExercisePane(FilePane):
         self.not_run = False  # the last verdict left out cases, as the first failure ends a grade
         self.see = ""  # the item that explains the last verdict
         self.verdict: dict[str, Any] | None = None  # the last one since the pane was opened
+        self.graded: str | None = None  # the text that the result is about
         self.stamp: tuple[int, int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -100,11 +101,12 @@ class ExercisePane(FilePane):
         return stub_doc(self.slug)
 
     def _last_result(self) -> str:
+        edit, grade = key_of(self, "exercise.edit", "e"), key_of(self, "exercise.grade", "g")
         graded = desk(self).progress.attempts(self.item.id, limit=1)
         if not graded:
-            return "Not graded yet: e opens an editor, g grades the file."
+            return f"Not graded yet: {edit} opens an editor, {grade} grades the file."
         status = graded[0].detail.get("status", "passed" if graded[0].correct else "not passed")
-        return f"Last result: {str(status).replace('_', ' ')}. g grades again."
+        return f"Last result: {str(status).replace('_', ' ')}. {grade} grades again."
 
     # the learner's file
 
@@ -130,10 +132,13 @@ class ExercisePane(FilePane):
         try:
             text = self.file.read_text(encoding="utf-8")
         except FileNotFoundError:
-            text = "# The file is not there. x (reset) puts the stub back."
+            text = f"# The file is not there. {key_of(self, 'exercise.reset', 'x')} (reset) puts the stub back."
         except (OSError, UnicodeDecodeError) as error:
             text = f"# The file cannot be read: {error}"
         self.query_one(CodeView).show(text)
+        changed = self.graded is not None and text != self.graded
+        words = f"The file has changed since: {key_of(self, 'exercise.grade', 'g')} grades it again."
+        self.query_one(ResultView).outdated(words if changed else "")
 
     def _skip_task(self) -> None:
         """The code starts at its imports: the docstring above them is the task, which has a view of its own."""
@@ -170,6 +175,7 @@ class ExercisePane(FilePane):
         except WorkspaceError as error:
             self.notify(str(error), severity="error", markup=False, timeout=15)
             return
+        self.graded = None
         self._reload()
         self.passed, self.see = False, ""
         kept = f"\n\nYour version is kept in\n{backup}" if backup else ""
@@ -241,6 +247,8 @@ class ExercisePane(FilePane):
             and self.screen.has_class("-narrow")
         ):
             self.action_view("result")
+        self.graded = None
+        self.query_one(ResultView).outdated("")
         ready = desk(self).grader.ready is not None
         start = "Grading …" if ready else "Starting the grader: it imports torch, a few seconds the first time …"
         self.query_one(ResultView).begin(start)
@@ -287,9 +295,11 @@ class ExercisePane(FilePane):
             elif isinstance(event, CaseDone):
                 result.add_case(event)
             elif isinstance(event, VerdictReady):
+                self.graded = source
                 self._judged(event.verdict, source)
             elif isinstance(event, Failed):
-                again = "\n\ng starts it again." if event.kind == "infrastructure" else ""
+                key = key_of(self, "exercise.grade", "g")
+                again = f"\n\n{key} starts it again." if event.kind == "infrastructure" else ""
                 result.say("Cancelled." if event.kind == "cancelled" else f"{event.message}{again}", "bad")
         self._ended()
 
@@ -305,9 +315,10 @@ class ExercisePane(FilePane):
         self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
         following = course.after(self.item.id)
         typing = "Esc ends editing; then " if self.editor is not None else ""
-        onward = f"  {typing}n goes on: {following.title}" if following else "  That was the last item of the course"
+        go_on, solution = key_of(self, "item.next", "n"), key_of(self, "item.solution", "s")
+        onward = f"  {typing}{go_on} goes on: {following.title}" if following else "  That was the course's last item"
         after = "\n  F8 says what an interviewer asks next, and what it costs." if self.exercise.after else ""
-        told = f"{onward}. s shows the course's own solution.{after}"
+        told = f"{onward}. {solution} shows the course's own solution.{after}"
         self.query_one(ResultView).show_verdict(verdict, source, told)
         self.tell_editor(verdict)
         if good:

@@ -12,10 +12,10 @@ from textual import on
 from textual.app import SuspendNotSupported
 from textual.widgets import Static
 
-from tutor.comparing import Version
-from tutor.editing import CannotEdit, EditedFile, Places
+from tutor.editing.differences import Version
+from tutor.editing.edited_file import CannotEdit, EditedFile, Places
 from tutor.widgets.content import DIM_STYLE, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.editor import EditorView
 from tutor.widgets.pane import ItemPane
 from tutor.widgets.prose import CodeView
@@ -89,7 +89,8 @@ class FilePane(ItemPane):
             try:
                 edited = EditedFile(self.file, places)
             except CannotEdit as error:
-                self.query_one(ResultView).say(f"{error} x (reset) puts the stub back.", "bad")
+                reset = key_of(self, "exercise.reset", "x")
+                self.query_one(ResultView).say(f"{error} {reset} (reset) puts the stub back.", "bad")
                 self.action_view("result")
                 return
             moves = self.app.animation_level != "none" and desk(self).progress.setting("motion") != "reduced"
@@ -146,7 +147,7 @@ class FilePane(ItemPane):
         if state.passed or state.gave_up:
             found.append(Version("solution", "the course's solution", files.solution.read_text(encoding="utf-8")))
         else:
-            note = "The solution: after a pass, or once s has given up."
+            note = f"The solution: after a pass, or after giving up with {key_of(self, 'item.solution', 's')}."
         return found, note
 
     def action_diff(self) -> None:

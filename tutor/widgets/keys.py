@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from textual import events
 from textual.binding import Binding
@@ -64,12 +65,16 @@ class Key:
         return plain(f"{self.shown} {self.words}").cell_length
 
 
-def fitting(keys: list[Key], width: int) -> list[Key]:
-    """As many keys as fit into `width` with a column between them; the order stays."""
+def fitting(keys: list[Key], width: int, leading: str = "") -> list[Key]:
+    """As many keys as fit into `width` with a column between them; the order stays, and so does the leading action."""
     kept = list(keys)
+
+    def rank(key: Key) -> int:
+        return 0 if key.name == leading else LEAVES.get(key.name, USUAL)
+
     while len(kept) > 1 and sum(key.width for key in kept) + len(kept) - 1 > width:
-        most = max(LEAVES.get(key.name, USUAL) for key in kept)
-        kept.remove([key for key in kept if LEAVES.get(key.name, USUAL) == most][-1])
+        most = max(rank(key) for key in kept)
+        kept.remove([key for key in kept if rank(key) == most][-1])
     return kept
 
 
@@ -107,28 +112,25 @@ class KeyLine(Widget):
 
     def _active(self) -> list[Key]:
         found: dict[str, Key] = {}
+        words_of = getattr(self.screen, "words_of_key", lambda action: "")
         for active in self.screen.active_bindings.values():
             binding: Binding = active.binding
             if binding.show and active.enabled and binding.description:
-                shown = self._shown(binding)
-                key = Key(binding.key, shown, binding.description, binding.action)
+                shown = key_shown(self.screen, binding)
+                key = Key(binding.key, shown, words_of(binding.action) or binding.description, binding.action)
                 # of two keys for one action the plain one, which only a box to type in takes away
                 if binding.action not in found or len(shown) < len(found[binding.action].shown):
                     found[binding.action] = key
-        leading = getattr(self.screen, "leading_action", None)
-        first = leading() if leading else None
+        first = self._leading()
         return sorted(found.values(), key=lambda key: (key.name != first, key.name in LAST, _rank_last(key)))
 
-    def _shown(self, binding: Binding) -> str:
-        """While typing, a letter is a letter: a command is then shown with its other key."""
-        focused, shown = self.screen.focused, self.app.get_key_display(binding)
-        if focused is not None and len(shown) == 1 and focused.check_consume_key(shown, shown):
-            return self.app.get_key_display(replace(binding, key_display=None))
-        return shown
+    def _leading(self) -> str:
+        leading = getattr(self.screen, "leading_action", None)
+        return leading() if leading else ""
 
     def render(self) -> Content:
         width = self.content_size.width
-        keys = fitting(self._keys, width)
+        keys = fitting(self._keys, width, self._leading())
         gap = 2 if sum(key.width for key in keys) + 2 * (len(keys) - 1) <= width else 1
         self._ends, parts, column = [], [], 0
         for key in keys:
@@ -147,6 +149,14 @@ class KeyLine(Widget):
         for start, end, key in self._ends:
             if start <= column < end:
                 self.app.simulate_key(key.key)
+
+
+def key_shown(screen: Screen[Any], binding: Binding) -> str:
+    """While typing, a letter is a letter: a command is then shown with its other key."""
+    focused, shown = screen.focused, screen.app.get_key_display(binding)
+    if focused is not None and len(shown) == 1 and focused.check_consume_key(shown, shown):
+        return screen.app.get_key_display(replace(binding, key_display=None))
+    return shown
 
 
 def _rank_last(key: Key) -> int:

@@ -93,7 +93,8 @@ class LinkedLines(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor = max(0, min(cursor, len(rows) - 1))
         self.scroll_to(0, 0, animate=False, force=True)
         self.refresh()
-        self.call_after_refresh(self._keep_in_sight, self.cursor, self.cursor)
+        # by then the cursor may have been put elsewhere
+        self.call_after_refresh(lambda: self._keep_in_sight(self.cursor, self.cursor))
 
     def put_cursor(self, row: int) -> None:
         """Without telling: the screen does so itself."""
@@ -148,7 +149,8 @@ class LinkedLines(ScrollView, can_focus=True, inherit_bindings=False):
         if row >= len(self.rows):
             return Strip.blank(width, self.rich_style)
         strip = self._row(row)
-        return strip.crop_extend(0, width, strip._segments[-1].style if strip._segments else self.rich_style)
+        segments = list(strip)
+        return strip.crop_extend(0, width, segments[-1].style if segments else self.rich_style)
 
     def _row(self, number: int) -> Strip:
         row = self.rows[number]

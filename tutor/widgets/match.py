@@ -21,6 +21,7 @@ from tutor.widgets.content import (
     inline,
     plain,
 )
+from tutor.widgets.desk import key_of
 from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, ItemPane
@@ -85,7 +86,7 @@ class MatchPane(ItemPane):
                 options.replace_option_prompt_at_index(index, prompt)
         complete = len(self.paired) == len(self.match.pairs)
         cue = (
-            "All paired: Enter checks, u takes the last pair back."
+            f"All paired: Enter checks, {key_of(self, 'match.undo', 'u')} takes the last pair back."
             if complete
             else "Pick on the left, then on the right."
         )
@@ -101,6 +102,8 @@ class MatchPane(ItemPane):
         used = set(self.paired.values())
         rights.highlighted = next((place for place, index in enumerate(self.order) if index not in used), 0)
         rights.focus()
+        cue = f"What belongs to {self.left + 1}? Tab goes back to the left."
+        self.query_one(".cue", Static).update(plain(cue, DIM_STYLE))
 
     @on(OptionList.OptionHighlighted, "#left")
     def _left_highlighted(self, event: OptionList.OptionHighlighted) -> None:

@@ -19,6 +19,7 @@ from tutor.widgets.content import (
     Content,
     plain,
 )
+from tutor.widgets.desk import key_of
 from tutor.widgets.hanging import Column, hanging_line
 
 TONES = {
@@ -36,6 +37,7 @@ UNWRAPPED = 100_000  # the widget wraps, again at every new width
 
 class ResultView(VerticalScroll, can_focus=True):
     BINDING_GROUP_TITLE = "Result"
+    _outdated = ""
 
     def compose(self) -> ComposeResult:
         yield Static(Content(""), id="result-text")
@@ -85,10 +87,18 @@ class ResultView(VerticalScroll, can_focus=True):
         """`onward` is said beside a pass: what may come next."""
         from tutor.verdict_text import verdict_lines
 
-        lines = verdict_lines(verdict, width=UNWRAPPED, source=source, look_up="l opens it", onward=onward)
+        look_up = f"{key_of(self, 'exercise.see', 'l')} opens it"
+        lines = verdict_lines(verdict, width=UNWRAPPED, source=source, look_up=look_up, onward=onward)
         self._rows = [hanging_line(line.text, TONES.get(line.tone, "")) for line in lines]
         self._show()
         self.scroll_home(animate=False)
 
+    def outdated(self, words: str) -> None:
+        """Says above a verdict that it is about an earlier text; empty: it is about this one."""
+        if words != self._outdated:
+            self._outdated = words
+            self._show()
+
     def _show(self) -> None:
-        self.query_one("#result-text", Static).update(Column(self._rows))
+        above = [plain(self._outdated, "bold")] if self._outdated else []
+        self.query_one("#result-text", Static).update(Column([*above, *self._rows]))

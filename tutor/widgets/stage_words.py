@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tutor.compiled import StageText
+from tutor.compiler.compilation import StageText
 from tutor.widgets.content import Content, plain
 
 

@@ -8,6 +8,7 @@ from textual.widgets import Static
 
 from tutor.course.model import Step, Walkthrough
 from tutor.widgets.content import DIM_STYLE, Content, columns, plain
+from tutor.widgets.desk import key_of
 from tutor.widgets.pane import ItemPane, PageShown
 from tutor.widgets.prose import CodeView, Prose, Reading
 
@@ -83,7 +84,7 @@ class WalkthroughPane(ItemPane):
 
     def action_step(self, direction: int) -> None:
         if not self.turn(direction) and direction > 0:
-            self.notify("That was the last step; n goes on.", markup=False)
+            self.notify(f"That was the last step; {key_of(self, 'item.next', 'n')} goes on.", markup=False)
 
     def action_start(self) -> None:
         while self.turn(-1):
