@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from grader import triton_c_launchers
 from grader.catalog import course_roots
 
 try:
@@ -38,6 +39,7 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PROCESSES = 256  # of a runner in a user namespace of its own, threads included
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/nix", "/sys", "/run")
 OWN_PROC = ("self", "cpuinfo", "meminfo", "stat", "sys", "filesystems", "loadavg", "uptime", "version")
+OWN_THREADS = "/proc/self/task"
 DEVICES = "/dev"
 REFUSED_CALLS = (
     "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp bpf perf_event_open userfaultfd "
@@ -117,6 +119,7 @@ def readable(mode: str) -> tuple[str, ...]:
     roots = [*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, *packages, str(Path(__file__).parent)]
     if mode == "cuda":
         roots += [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+        roots.append(str(triton_c_launchers.folder()))
     found: dict[str, None] = {}
     for name in roots:
         if os.path.exists(name):
@@ -147,6 +150,8 @@ def _restrict_files(mode: str, scratch: str, also: Sequence[str]) -> bool:
             for path in ("/proc",) if mode == "cuda" else (f"/proc/{name}" for name in OWN_PROC):
                 with contextlib.suppress(OSError):
                     rules.allow_path(path, read if os.path.isdir(path) else rights.READ_FILE)
+            if mode == "cuda":  # cuInit names the threads it starts, by writing to task/<tid>/comm, or fails with 304
+                rules.allow_path(OWN_THREADS, read | everything & (rights.WRITE_FILE | rights.TRUNCATE))
             rules.allow_path(DEVICES, read | rights.WRITE_FILE | (everything if mode == "cuda" else rights.NONE))
             rules.allow_path(scratch, everything)
             rules.restrict()

@@ -6,7 +6,9 @@ import json
 import os
 import socket
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,46 @@ def test_a_graded_file_reads_no_solution_no_home_and_writes_only_its_scratch_fol
     assert found["shell"] == "b''"
     assert (found["scratch"], found["temporary"], found["numpy"]) == ("1", "True", "True")
     assert (tmp_path / "other.py").exists()
+
+
+@needs("files")
+def test_a_runner_on_a_gpu_may_name_its_own_threads_and_no_others(tmp_path):
+    """CUDA's driver does so when it starts, by writing to their `comm`, and fails where it may not."""
+    kept = tmp_path / "scratch"
+    kept.mkdir()
+
+    def tried() -> dict[str, bool]:
+        sandbox.enter("cuda", str(kept), 4096)
+        others = [f"/proc/{os.getppid()}/task/{os.getppid()}/comm", "/proc/self/oom_score_adj"]
+        named = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
+        named.write_text("cuda")  # truncates, too
+        return {"own": named.read_text() == "cuda\n", **{path: _writable(path) for path in others}}
+
+    assert list(in_a_child(tried).values()) == [True, False, False]
+
+
+def _writable(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+    except PermissionError:
+        return False
+    return True
+
+
+def in_a_child(action: Callable[[], dict[str, bool]]) -> dict[str, bool]:
+    """What it gives in a forked process."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writer, json.dumps(action()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as stream:
+        text = stream.read()
+    os.waitpid(pid, 0)
+    return dict(json.loads(text))
 
 
 @needs("network")
