@@ -21,6 +21,7 @@ import torch
 from grader.failures import Cancelled, RunnerGone
 from grader.process_tree import descendants
 from grader.protocol import Channel, Lost
+from grader.triton_c_launchers import KEEPER, noted
 from grader.warm import Warm
 
 PROCESS_LIMIT = 128  # that one graded file may have at a time; a compile takes a few
@@ -156,6 +157,8 @@ class RunnerProcess:
                 time.sleep(0.005)
             status = self.warm.reap(self.pid)
         self.printed.thread.join(0.5)
+        if self.warm.mode == "cuda":
+            KEEPER.want(noted(self.scratch))
         shutil.rmtree(self.scratch, ignore_errors=True)
         return status
 

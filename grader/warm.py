@@ -101,6 +101,8 @@ def _serve(mode: str, sock: socket.socket) -> None:
     _close_inherited({sock.fileno(), 2})
     os.environ["TRITON_INTERPRET"] = "1" if mode == "interpreter" else "0"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    if mode != "cuda":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # what asks for one here is told so by PyTorch, in words
     import triton
     import triton.language
 
@@ -164,7 +166,7 @@ def _serve(mode: str, sock: socket.socket) -> None:
 
 
 def _preheat(mode: str) -> None:
-    from grader import triton_adapter
+    from grader import triton_adapter, triton_c_launchers
 
     with tempfile.TemporaryDirectory(prefix="triton-prep-") as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
@@ -177,6 +179,7 @@ def _preheat(mode: str) -> None:
         if mode == "cuda":
             with contextlib.suppress(Exception):
                 triton_adapter.preload_driver()
+                triton_c_launchers.use_kept()
 
 
 def _close_inherited(keep: set[int]) -> None:
