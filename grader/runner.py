@@ -21,6 +21,7 @@ from grader.protocol import Channel, Lost
 from grader.watch import TUNING
 
 MOST_OUTPUTS = 16
+COMPILES = 128  # of one function: each size, dtype and alignment of the cases may cost one, PyTorch stops after 8
 
 
 class Runner:
@@ -52,6 +53,10 @@ class Runner:
             triton_adapter.use_own_benchmark(runs=2)
             self.watch = triton_adapter.watch_interpreter(str(self.path))
             triton_adapter.allow_interpreted_in_torch_library()
+            if self.spec.get("stand_in_cuda"):
+                from grader import stand_in_cuda
+
+                stand_in_cuda.use(str(self.path), self.spec["stand_in_cuda"])
         else:
             if self.mode == "offline":
                 triton_adapter.use_stand_in_driver(self.spec["target"])
@@ -208,6 +213,9 @@ class Runner:
         if call == "compiled":
             if learners and self.mode == "cuda" and not noop:
                 if self.compiled_entry is None:
+                    import torch._dynamo.config
+
+                    torch._dynamo.config.recompile_limit = COMPILES
                     self.compiled_entry = torch.compile(entry, fullgraph=True)
                 return self.compiled_entry(*args)
             return _inner(entry)(*args) if noop else entry(*args)
