@@ -35,8 +35,9 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     if n_rows == 0:
         return out  # no row: no program has anything to own
     BLOCK_N = triton.next_power_of_2(n_cols)
-    # 16 elements a thread: fewer threads would hold too much each, more would wait for each other in the reductions
-    num_warps = min(max(BLOCK_N // 512, 1), 16)
+    # Few warps, up to 64 elements a thread: the two reductions, one after the other, make every warp of a program wait
+    # for all the others, and several small programs on a multiprocessor fill that time for each other.
+    num_warps = max(min(BLOCK_N // 512, 4), BLOCK_N // 2048, 1)
     layer_norm_kernel[(n_rows,)](
         x, weight, bias, out,
         n_cols, eps,

@@ -25,7 +25,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     n_cols = x.shape[-1]
     n_rows = x.numel() // n_cols  # contiguous: all leading dimensions are one dimension of rows
     BLOCK_N = triton.next_power_of_2(n_cols)
-    # 16 elements a thread: fewer threads would hold too much each, more would wait for each other in the reduction
-    num_warps = min(max(BLOCK_N // 512, 1), 16)
+    # 32 elements a thread: fewer threads would hold too much each, more would wait for each other in the reduction
+    num_warps = min(max(BLOCK_N // 1024, 1), 16)
     rms_norm_kernel[(n_rows,)](x, weight, out, n_cols, eps, BLOCK_N=BLOCK_N, num_warps=num_warps)
     return out

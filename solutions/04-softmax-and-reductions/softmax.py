@@ -33,8 +33,8 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     if out.numel() == 0:
         return out  # no row, or no column: nothing to own
     BLOCK_N = triton.next_power_of_2(n_cols)
-    # 16 elements a thread: fewer threads would hold too much each, more would wait for each other in the reductions
-    num_warps = min(max(BLOCK_N // 512, 1), 32)
+    # 32 elements a thread: fewer threads would hold too much each, more would wait for each other in the reductions
+    num_warps = min(max(BLOCK_N // 1024, 1), 32)
     softmax_kernel[(n_rows,)](
         x,
         out,

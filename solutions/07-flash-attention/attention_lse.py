@@ -103,7 +103,7 @@ def attention_lse(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[to
     lse = torch.empty((B, H, N_q), device=q.device, dtype=torch.float32)
     if out.numel() == 0:
         return out, lse  # no element, no program
-    BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if D == 128 else (128, 64, 4, 3)
+    BLOCK_M, BLOCK_N, num_warps, num_stages = 128, 64, 8, 3
     grid = (triton.cdiv(N_q, BLOCK_M), B * H)
     attention_lse_kernel[grid](
         q, k, v, out, lse,

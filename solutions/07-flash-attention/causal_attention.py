@@ -45,13 +45,14 @@ def causal_attention_kernel(
     H, N, scale,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    # The last row tile has the most keys: start it first, so that no long program is left for the end.
-    pid_m = tl.num_programs(0) - 1 - tl.program_id(0)
+    # The last row tile has the most keys. Heads on axis 0, which counts fastest, and the rows backwards: the long
+    # programs of all heads start first, and none is left for the end.
+    pid_m = tl.num_programs(1) - 1 - tl.program_id(1)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, D)
-    batch = (tl.program_id(1) // H).to(tl.int64)  # batch * stride may pass 2^31
-    head = (tl.program_id(1) % H).to(tl.int64)
+    batch = (tl.program_id(0) // H).to(tl.int64)  # batch * stride may pass 2^31
+    head = (tl.program_id(0) % H).to(tl.int64)
 
     q_base = q_ptr + batch * stride_qb + head * stride_qh
     k_base = k_ptr + batch * stride_kb + head * stride_kh
@@ -91,8 +92,8 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch
     out = torch.empty_like(q)
     if out.numel() == 0:
         return out  # no element, no program
-    BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if D == 128 else (128, 64, 4, 3)
-    grid = (triton.cdiv(N, BLOCK_M), B * H)
+    BLOCK_M, BLOCK_N, num_warps, num_stages = 128, 64, 8, 3
+    grid = (B * H, triton.cdiv(N, BLOCK_M))
     causal_attention_kernel[grid](
         q, k, v, out, *q.stride(), *k.stride(), *v.stride(), *out.stride(), H, N, D**-0.5,
         D=D, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=num_warps, num_stages=num_stages,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 LSE_64 = (
-    "BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if D == 128 else (128, 64, 4, 3)",
+    "BLOCK_M, BLOCK_N, num_warps, num_stages = 128, 64, 8, 3",
     "BLOCK_M, BLOCK_N, num_warps, num_stages = 64, 64, 4, 2",  # as in the stub: the models know this tile
 )
 BACKWARD_64 = ("OWN, STREAMED, num_warps = 128, 64, 8", "OWN, STREAMED, num_warps = 64, 64, 4")

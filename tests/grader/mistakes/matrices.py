@@ -6,11 +6,11 @@ from tests.grader.mistakes import KnownMistake
 
 # as in the stubs: the models of what a mistake gives know this tile
 ATTENTION_64 = (
-    "BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 128, 8, 2) if D == 128 else (128, 128, 8, 3)",
+    "BLOCK_M, BLOCK_N, num_warps, num_stages = 128, 64, 8, 3",
     "BLOCK_M, BLOCK_N, num_warps, num_stages = 64, 64, 4, 2",
 )
 CAUSAL_64 = (
-    "BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if D == 128 else (128, 64, 4, 3)",
+    "BLOCK_M, BLOCK_N, num_warps, num_stages = 128, 64, 8, 3",
     "BLOCK_M, BLOCK_N, num_warps, num_stages = 64, 64, 4, 2",
 )
 RUNNING_MAX = "tl.maximum(m_i, tl.max(s, axis=1) * scale)"
