@@ -54,7 +54,7 @@ def pane_for(item: Item, position: int) -> ItemPane:
 
 
 class ItemScreen(Screen[None]):
-    CSS_PATH = "item.tcss"
+    CSS_PATH = ["item.tcss", "exercise.tcss"]
     BINDINGS = [
         Binding("n,ctrl+n", "next_item", "Next", key_display="n", id="item.next"),
         Binding("p", "previous_item", "Prev", id="item.previous"),
