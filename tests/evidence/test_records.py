@@ -25,7 +25,7 @@ def test_the_figure_is_in_the_record(item: Predict) -> None:
     cited = [found[1] for line in item.evidence if (found := re.match(r"doc:(benchmarks/results/[\w./-]+)", line))]
     assert cited, f"{item.id} cites no record"
     record = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in cited)
-    figures = re.findall(r"(\d[\d,.]*\d) ?(?:µs|ms|GB/s)|(\d\.\d+e-\d+)", item.measured.figure)
+    figures = re.findall(r"(\d[\d,.]*\d) ?(?:µs|ms|MB|GB/s)|(\d\.\d+e-\d+)", item.measured.figure)
     shares = re.findall(r"\b0\.\d\d\b", item.measured.figure) if not figures else []
     wanted = [plain or scientific for plain, scientific in figures] + shares
     assert wanted, item.measured.figure
