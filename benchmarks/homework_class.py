@@ -63,7 +63,7 @@ def make_class(folder: Path, count: int, seed: int) -> list[Expected]:
 def everything() -> list[Sent]:
     found = [_source("solution", one.slug, one.slug, ("passed",), one.solution.read_text()) for one in exercises()]
     for mistake in all_mistakes():
-        if mistake.why_not_run is None:
+        if mistake.why_not_run is None and not mistake.needs_cuda:
             text = mistake.text(find(mistake.exercise).solution.read_text())
             found.append(_source("mistake", mistake.id.replace("/", "-"), mistake.exercise, (mistake.status,), text))
     for exploit in all_exploits():

@@ -34,7 +34,7 @@ if not GPU:
 
 import torch  # noqa: E402
 
-from benchmarks.exploits import Server  # noqa: E402
+from benchmarks.server import GraderServer  # noqa: E402
 from grader.catalog import exercises, find  # noqa: E402
 from grader.expectation import outputs_of  # noqa: E402
 from grader.grade import load_problem  # noqa: E402
@@ -242,6 +242,9 @@ def submissions(folder: Path, only: str) -> tuple[list[Submission], list[str]]:
         if mistake.why_not_run is not None:
             left_out.append(f"{name}: {mistake.why_not_run}")
             continue
+        if (mistake.needs_cuda and not GPU) or (mistake.right_on_cuda and GPU):
+            left_out.append(f"{name}: {'no mistake on a GPU' if GPU else 'needs a GPU'}")
+            continue
         path = folder / f"mistake-{number:03}.py"
         path.write_text(mistake.text(find(mistake.exercise).solution.read_text()))
         found.append(Submission(name, f"mistakes: {group(mistake)}", mistake.exercise, path, mistake.status))
@@ -279,13 +282,13 @@ def main() -> int:
         problems = {s.exercise: load_problem(find(s.exercise)) for s in chosen}
         # the plain harness first: it forks, and a process that has talked to CUDA must not
         plain = {s: passes(problems[s.exercise], s, s.limit or options.limit) for s in _told(chosen, "plain harness")}
-        server = Server(folder)
+        server = GraderServer(TMPDIR=folder)
         ours: dict[Submission, str] = {}
         for submission in _told(chosen, "this grader"):
             how = {"backend": "auto", "time": False}
             if submission.limit is not None:
                 how["call_limit"] = submission.limit
-            event = server.grade(submission.exercise, submission.path, **how)
+            event, _ = server.grade(submission.exercise, submission.path, **how)
             ours[submission] = (
                 event["verdict"]["status"] if event["event"] == "verdict" else f"failed: {event['message']}"
             )

@@ -67,7 +67,13 @@ def _solution(judge: Judge, files: ExerciseFiles, options: Options) -> list[Row]
     rows.append(_row("the solution compiles", bool(compiled), "" if compiled else "no kernel was compiled"))
     for row in compiled or []:
         if (row["spill_bytes"] or 0) > SPILLED and (row["vector_loads"] or row["async_copies"]):
-            rows.append(_row("the solution spills no registers in its loops", False, f"{row['kernel']}: {row['spill_bytes']} bytes"))
+            rows.append(
+                _row(
+                    "the solution spills no registers in its loops",
+                    False,
+                    f"{row['kernel']}: {row['spill_bytes']} bytes",
+                )
+            )
     return rows
 
 

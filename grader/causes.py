@@ -84,10 +84,12 @@ GENERAL: dict[str, tuple[str, str]] = {
     # launches and autograd
     "grid_not_a_tuple": ("launch", "m02.quiz.grid-callable"),
     "tuned_argument_passed": ("autotuning", "m05.quiz.naming"),
+    "tensor_on_the_cpu": ("launch", "m02.lesson.launch"),
     "device_hard_coded": ("launch", "m02.lesson.launch"),
     "no_gradient": ("autograd", "m08.lesson.autograd"),
     "wrong_number_of_gradients": ("autograd", "m08.quiz.none"),
     "gradient_for_wrong_input": ("autograd", "m08.quiz.none"),
+    "wrap_triton_forgotten": ("operators", "m08.lesson.operator"),
     "opcheck_schema": ("operators", "m08.lesson.operator"),
     "opcheck_autograd_registration": ("operators", "m08.lesson.operator"),
     "opcheck_faketensor": ("operators", "m08.lesson.operator"),
@@ -110,6 +112,7 @@ LINES: dict[str, str] = {
     "wrong_number_of_gradients": r"\bdef backward\([\s\S]*?\breturn\b",
     "gradient_for_wrong_input": r"\bdef backward\([\s\S]*?\breturn\b",
     "not_contiguous": r"\bempty_like\(",
+    "wrap_triton_forgotten": r"\b\w+\[[^\n]*\]\(",
     "output_stored_with_input_strides": r"\bout_\w+\s*\+.*\bstride_x",
 }
 

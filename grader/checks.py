@@ -20,6 +20,11 @@ from grader.problem import Case
 if TYPE_CHECKING:
     from grader.judge import Judge
 
+WITHOUT_MEMORY = (
+    "an operator is traced with tensors that have no memory, and a kernel of its was launched on them: inside a "
+    "triton_op launch wrap_triton(kernel)[grid](…), which is recorded in place of run"
+)
+
 
 def call(runner: CaseRunner, values: Values, **how: Any) -> Outcome:
     """One call, where the runner's end is an outcome too."""
@@ -136,9 +141,10 @@ def opcheck(grade: Grade, runner: CaseRunner, values: Values) -> None:
         return
     for test, problem in results.items():
         if problem is not None and grade.verdict.status == "passed":
-            grade.verdict.fail(
-                "wrong_answer", f"torch.library.opcheck, {test}: {problem}", f"opcheck_{test.removeprefix('test_')}"
-            )
+            cause = f"opcheck_{test.removeprefix('test_')}"
+            if "Cannot access data pointer" in problem:  # of a fake tensor, which stands for one in torch.compile
+                cause, problem = "wrap_triton_forgotten", f"{WITHOUT_MEMORY} ({problem})"
+            grade.verdict.fail("wrong_answer", f"torch.library.opcheck, {test}: {problem}", cause)
     if grade.backend != "cuda":
         grade.verdict.notes.append("opcheck's fake-tensor and AOT tests need a GPU")
 

@@ -19,32 +19,23 @@ if TYPE_CHECKING:
     from grader.grade import Grade
 
 UNTOLD = ("unknown", "nothing_written", "unwritten_region", "last_tile_only")  # a larger case may say more
+UNSTARTED = ("import_error", "compile_error", "infrastructure_error")  # what no look beside the run can explain better
+BY_CHANCE = ("wrong_answer", "not_written", "nondeterministic")  # what undefined lanes and races look like on a GPU
 
 
 def finish(grade: Grade) -> None:
     """Settle the status from all that was seen, and explain it."""
     verdict = grade.verdict
     source = grade.submission.source.decode("utf-8", "replace")
-    refused, beyond, filler = verdict.refused, verdict.out_of_bounds, verdict.filler_failure
-    if refused is not None and verdict.status not in ("import_error", "compile_error"):
+    refused = verdict.refused
+    if refused is not None and verdict.status not in UNSTARTED:
         case, outcome = refused
         if outcome.status == "compile_error":
             verdict.first_failure(case, grade.values(case), outcome)
             verdict.notes.append(
                 f"refused when compiled for {grade.options.target}, case {case.name!r}; the interpreter accepts it"
             )
-    if beyond is not None and verdict.status not in ("import_error", "compile_error") and _not_later(grade, beyond[0]):
-        verdict.first_failure(*beyond)
-        verdict.notes.append("found by the interpreter's exact bounds check")
-    elif filler is not None and verdict.status == "passed":
-        verdict.first_failure(*filler)
-        verdict.undefined_filler = True
-        verdict.notes.append(
-            "found by the interpreter, which fills masked-off lanes of a load without `other` with NaN"
-        )
-    elif verdict.unordered is not None and verdict.status == "passed":
-        verdict.first_failure(*verdict.unordered)
-        verdict.notes.append("found by the interpreter, which knows what each program touches")
+    _seen_beside(grade)
     if verdict.failure is not None:
         found = explain(grade.problem, verdict.failure, verdict.tried, source, verdict.undefined_filler)
         least = verdict.smallest or verdict.failure
@@ -72,6 +63,38 @@ def finish(grade: Grade) -> None:
             verdict.diagnosis["line"] = line_of_pattern(source, LINES.get(cause))
 
 
+def _seen_beside(grade: Grade) -> None:
+    """What the interpreter saw beside a GPU run: it knows each access, where a GPU may be right or wrong by chance."""
+    verdict = grade.verdict
+    beyond, filler, unordered = verdict.out_of_bounds, verdict.filler_failure, verdict.unordered
+    if beyond is not None and verdict.status not in UNSTARTED and _not_later(grade, beyond[0]):
+        verdict.first_failure(*beyond)
+        verdict.tried, verdict.smallest = verdict.tried_beside, verdict.smallest_beside
+        verdict.notes.append("found by the interpreter's exact bounds check")
+    elif filler is not None and (_passes(grade) or (verdict.status in BY_CHANCE and _not_later(grade, filler[0]))):
+        if verdict.failure is None or verdict.status == "nondeterministic":
+            verdict.first_failure(*filler)
+        verdict.undefined_filler = True
+        verdict.notes.append(
+            "found by the interpreter, which fills masked-off lanes of a load without `other` with NaN"
+        )
+    elif unordered is not None and (
+        _passes(grade) or (verdict.status in BY_CHANCE and unordered[2].status == "nondeterministic")
+    ):
+        if verdict.failure is not None:
+            told = verdict.failure
+            verdict.notes.append(f"on the GPU, case {told.case.name!r}: {told.outcome.message}")
+        verdict.first_failure(*unordered)
+        verdict.notes.append("found by the interpreter, which knows what each program touches")
+
+
+def _passes(grade: Grade) -> bool:
+    """Whether nothing is wrong but, at most, that the interpreter does not get the GPU's answer from the kernels."""
+    verdict = grade.verdict
+    cause = (verdict.diagnosis or {}).get("cause")
+    return verdict.status == "passed" or (verdict.failure is None and cause == "kernels_alone_are_wrong")
+
+
 def _not_later(grade: Grade, case: Case) -> bool:
     """Whether no case before this one has failed already."""
     failure = grade.verdict.failure
@@ -96,7 +119,8 @@ def explain(problem: Problem, failure: Failure, tried: Sequence[Failure], source
     if outcome.cause == "wrong_configuration":  # shown by running it: no model can say more
         return general(outcome.cause, outcome.message or outcome.status)
     if filler:
-        line = line_of_pattern(source, r"tl\.load\((?!.*other)")
+        line = line_of_pattern(source, r"tl\.load\((?=.*mask)(?!.*other)")
+        line = line or line_of_pattern(source, r"tl\.load\((?!.*other)")
         return general(
             "load_without_other",
             "Lanes switched off by a load's mask reach the result: without `other` their value is undefined. "

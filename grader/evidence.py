@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -21,37 +22,51 @@ ENOUGH, MOST = 4, 10  # further failures whose output can be looked at: where on
 LARGE = 2**18  # elements
 
 
-def gather(grade: Grade, runner: CaseRunner) -> None:
-    """Run further cases, smallest first, and keep what came back; the smallest failing case becomes the failure.
+@dataclass(frozen=True)
+class Evidence:
+    """What further cases gave, those that passed among them, and the smallest one that failed like the failure."""
 
-    Cases that passed count as well: a mistake that would have shown in one of them has not been made.
-    """
+    tried: list[Failure]
+    smallest: Failure
+
+
+def gather(grade: Grade, runner: CaseRunner) -> None:
+    """Look further where that may tell more; the smallest failing case becomes the failure."""
     verdict = grade.verdict
     failure = verdict.failure
     if failure is None or failure.outcome.status not in TELLING or failure.outcome.cause in OF_STATE:
         return
+    names = {row["name"] for row in verdict.cases if row["status"] == "passed"}
+    found = look(grade, runner, failure, names)
+    verdict.tried, verdict.smallest = found.tried, found.smallest
+    # how many further cases were reached depends on the machine: only the one that is told of is shown
+    least = found.smallest
+    place = next(n for n, case in enumerate(grade.problem.cases) if case.name == least.case.name)
+    verdict.cases[place] = case_row(least.case, least.outcome)
+
+
+def look(grade: Grade, runner: CaseRunner, failure: Failure, passed: Collection[str]) -> Evidence:
+    """Run further cases, smallest first, and keep what came back; `passed` names those that are known to pass.
+
+    Cases that passed count as well: a mistake that would have shown in one of them has not been made.
+    """
     until = time.monotonic() + BUDGET
     runner.limit = min(runner.limit, BUDGET)
-    found = 0
-    places = {case.name: place for place, case in enumerate(grade.problem.cases)}
-    rows = [(case, verdict.cases[places[case.name]]) for case in grade.problem.cases]
-    runs = [(case, row) for case, row in rows if not (case.needs_gpu and grade.backend == "interpreter")]
-    judged = [(case, row, grade.values(case)) for case, row in runs]
-    for case, row, values in sorted(judged, key=lambda item: extent(item[2])):
-        if row["status"] == "passed":
-            verdict.tried.append(Failure(case, values, replace(failure.outcome, status="passed", outputs=())))
+    found, tried = 0, []
+    here = runner.process.warm.mode
+    judged = [(case, grade.values(case)) for case in grade.problem.cases if not (case.needs_gpu and here != "cuda")]
+    for case, values in sorted(judged, key=lambda item: extent(item[1])):
+        if case.name in passed:
+            tried.append(Failure(case, values, replace(failure.outcome, status="passed", outputs=())))
         elif case is not failure.case and extent(values) <= LARGE:
             if time.monotonic() > until or runner.process.ended or grade.cancelled() or found >= MOST:
                 continue
-            if found >= ENOUGH and best_mistake(grade.problem, failure, verdict.tried) is not None:
+            if found >= ENOUGH and best_mistake(grade.problem, failure, tried) is not None:
                 continue
             outcome = checks.call(runner, values)
-            verdict.tried.append(Failure(case, values, outcome))
+            tried.append(Failure(case, values, outcome))
             found += bool(outcome.outputs) and outcome.status != "passed"
-    verdict.smallest = smallest(runner, failure, verdict.tried)
-    # how many further cases were reached depends on the machine: only the one that is told of is shown
-    least = verdict.smallest
-    verdict.cases[places[least.case.name]] = case_row(least.case, least.outcome)
+    return Evidence(tried, smallest(runner, failure, tried))
 
 
 def smallest(runner: CaseRunner, failure: Failure, tried: list[Failure]) -> Failure:

@@ -18,7 +18,12 @@ class RunnerGone(Exception):
 
     def __init__(self, status: str, message: str) -> None:
         self.status = status
+        self.printed: dict[str, Any] | None = None  # what it had printed, where nobody else can tell any more
         super().__init__(message)
+
+
+class NotStarted(RunnerGone):
+    """It ended before it came to the learner's file."""
 
 
 class BadSubmission(Exception):

@@ -16,7 +16,7 @@ from grader.case_runner import Buffers, CaseRunner, Outcome
 from grader.catalog import ExerciseFiles
 from grader.drawings import Drawings
 from grader.expectation import Values
-from grader.failures import Refused, RunnerGone, Unavailable
+from grader.failures import NotStarted, Refused, RunnerGone, Unavailable
 from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Emit, Grade, Options, Submission, load_problem, versions
 from grader.kernels_alone import check as kernels_alone
 from grader.problem import Case, Problem
@@ -96,7 +96,7 @@ class Judge:
             except BaseException:
                 grade.over.set()
                 raise
-            if grade.verdict.status in ("timeout", "crashed", "import_error"):
+            if grade.verdict.status in ("timeout", "crashed", "import_error", "infrastructure_error"):
                 grade.over.set()
             if grade.verdict.status == "passed" and not grade.options.verified:
                 kernels_alone.check(self, grade)
@@ -152,8 +152,12 @@ class Judge:
         process = RunnerProcess(self.warm[mode], spec, grade.submission.source, buffers.shared, cancelled)
         try:
             if buffers.shared is None:
-                process.ask(buffers.handle(), IMPORT_LIMIT)
+                _opened(process, buffers)
             reply = process.ask({"op": "load"}, IMPORT_LIMIT)
+        except RunnerGone as gone:
+            process.end()
+            gone.printed = process.printed.text()
+            raise
         except BaseException:
             process.end()
             raise
@@ -197,7 +201,12 @@ class Judge:
                 )
                 verdict.output = refused.printed
                 return
+            except NotStarted as gone:
+                verdict.status, verdict.output = "infrastructure_error", gone.printed
+                verdict.notes.append(f"the process that is to run the file did not get ready: {gone}")
+                return
             except RunnerGone as gone:
+                verdict.output = gone.printed
                 verdict.fail(
                     gone.status if gone.status == "timeout" else "import_error",
                     f"while importing the file: {gone}",
@@ -301,6 +310,14 @@ MISSING = {
     "cuda": "PyTorch sees no CUDA device; use --backend interpreter",
     "interpreter": "triton cannot be imported; `triton-prep doctor` says more",
 }
+
+
+def _opened(process: RunnerProcess, buffers: Buffers) -> None:
+    """Raises NotStarted."""
+    try:
+        process.ask(buffers.handle(), IMPORT_LIMIT)
+    except RunnerGone as gone:
+        raise NotStarted(gone.status, str(gone)) from gone
 
 
 def _stage(grade: Grade, name: str, future: Any) -> None:

@@ -141,6 +141,12 @@ REASONS = (
         "several GPUs it may be another one than the input's",
     ),
     Reason(
+        r"Pointer argument(?: \(at \d+\))? cannot be accessed from Triton",
+        "tensor_on_the_cpu",
+        "make every tensor that a kernel gets on the device of the input: torch.empty(…, device=x.device)",
+        short="the kernel is given a tensor that lies in the CPU's memory, which a GPU cannot reach",
+    ),
+    Reason(
         r"returned an incorrect number of gradients \(expected (\d+), got (\d+)\)",
         "wrong_number_of_gradients",
         "return one gradient for each argument of forward after ctx, None for those that need none: {0} here",

@@ -213,9 +213,9 @@ class Runner:
         if call == "compiled":
             if learners and self.mode == "cuda" and not noop:
                 if self.compiled_entry is None:
-                    import torch._dynamo.config
+                    from torch._dynamo import config
 
-                    torch._dynamo.config.recompile_limit = COMPILES
+                    config.recompile_limit = COMPILES
                     self.compiled_entry = torch.compile(entry, fullgraph=True)
                 return self.compiled_entry(*args)
             return _inner(entry)(*args) if noop else entry(*args)

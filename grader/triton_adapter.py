@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from grader.triton_autotuner import use_own_benchmark, watch_tuners
@@ -91,6 +92,20 @@ def use_stand_in_driver(target: str) -> None:
             return lambda kernel_call, **kwargs: (kernel_call(), [1.0, 1.0, 1.0])[1]
 
     driver.set_active(StandInDriver())
+
+
+def name_device(described: dict[str, Any], device: Any) -> None:
+    """Make Triton's driver name `device`, which is not there, and what `described` says of it. For the interpreter."""
+    from triton.runtime import driver
+
+    use_stand_in_driver(f"sm_{described['major']}{described['minor']}")
+    told = {
+        "multiprocessor_count": described["multi_processor_count"],
+        "max_shared_mem": described["shared_memory_per_block_optin"],
+        "warpSize": 32,
+    }
+    driver.active.get_active_torch_device = lambda: device
+    driver.active.utils = SimpleNamespace(get_device_properties=lambda device=0: told)
 
 
 @dataclass

@@ -47,6 +47,8 @@ class Verdict:
     failure: Failure | None = None
     refused: tuple[Case, Outcome] | None = None  # what the offline compiler refused
     out_of_bounds: tuple[Case, Values, Outcome] | None = None  # seen by the interpreter beside a GPU run
+    tried_beside: list[Failure] = field(default_factory=list)  # and the other cases, there
+    smallest_beside: Failure | None = None
     unordered: tuple[Case, Values, Outcome] | None = None  # a race that the interpreter saw beside a GPU run
     filler_failure: tuple[Case, Values, Outcome] | None = None  # a masked-off lane without `other` reached the output
     undefined_filler: bool = False

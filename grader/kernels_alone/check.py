@@ -6,18 +6,19 @@ import secrets
 import time
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
 
+from grader import stand_in_cuda
 from grader.case_runner import Buffers, CaseRunner, Outcome, arguments_of
 from grader.checks import alone, call
 from grader.compare import compare
 from grader.expectation import Values
 from grader.failures import Refused, RunnerGone
 from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Grade
-from grader.kernels_alone import plain
+from grader.kernels_alone import by_replay, plain
 from grader.kernels_alone import record as form
 from grader.problem import Case
 from grader.runner_process import RunnerProcess
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 MODE = "interpreter"
 SECONDS = 2.0  # after which only the largest case is still replayed
 CAUSE = "kernels_alone_are_wrong"
+BY_NAME = (
+    'the file asks for the GPU by name, as with device="cuda": right here, wrong on a machine without one, and on one '
+    "with several where the input may lie on another. device=x.device is right everywhere"
+)
 
 
 @cache
@@ -43,6 +48,10 @@ class NotAlone(Exception):
     """The answer is not the kernels' own; the text says how that was seen."""
 
 
+class Unrecorded(NotAlone):
+    """The function, or its import, failed where its launches are recorded; the text says how."""
+
+
 def check(judge: Judge, grade: Grade) -> None:
     """Turn a pass into `not_triton` where the kernels alone do not give the answer."""
     started = time.perf_counter()
@@ -53,40 +62,76 @@ def check(judge: Judge, grade: Grade) -> None:
         return
     try:
         text = plain.kernels_of(grade.submission.source.decode("utf-8"))
-        _replayed(judge, grade, text, _recorded(judge, grade, cases))
+        _alone(judge, grade, text, cases)
     except plain.NotPlain as found:
         grade.verdict.fail("not_triton", f"the kernels cannot be run by themselves: {found}", CAUSE, found.line)
     except NotAlone as found:
-        grade.verdict.fail("not_triton", str(found), CAUSE)
+        _not_alone(judge, grade, found)
     except RunnerGone as gone:
         grade.verdict.fail(gone.status, f"while what the function launches was recorded: {gone}", gone.status)
     grade.verdict.stages.append({"name": "kernels alone", "seconds": round(time.perf_counter() - started, 4)})
 
 
-def _recorded(judge: Judge, grade: Grade, cases: list[Case]) -> list[tuple[Case, form.Record]]:
-    """The record of every case. Raises NotAlone and RunnerGone."""
+def _alone(judge: Judge, grade: Grade, text: str, cases: list[Case]) -> None:
+    """Raises NotAlone and RunnerGone. What runs on a GPU may insist on one: then one is made up for it."""
+    how: dict[str, Any] = {}
+    try:
+        records = _recorded(judge, grade, cases, how)
+    except (Unrecorded, RunnerGone):
+        if grade.backend != "cuda":
+            raise
+        how = {"stand_in_cuda": stand_in_cuda.properties()}
+        try:
+            records = _recorded(judge, grade, cases, how)
+        except RunnerGone as gone:
+            raise Unrecorded(str(gone)) from gone
+        grade.verdict.notes.append(BY_NAME)
+    _replayed(judge, grade, text, records, how)
+
+
+def _not_alone(judge: Judge, grade: Grade, found: NotAlone) -> None:
+    """On a GPU the interpreter does not have the last word: the launches can be replayed there."""
+    verdict = grade.verdict
+    told = str(found)
+    if grade.backend == "cuda":
+        try:
+            by_replay.check(judge, grade, told)
+            # a replay that fails too says what is wrong only where the interpreter has seen nothing
+            if verdict.status == "passed" or isinstance(found, Unrecorded):
+                return
+        except by_replay.NotReplayed as why:
+            told = str(why) if isinstance(found, Unrecorded) else told
+    verdict.failure = None
+    verdict.fail("not_triton", told, CAUSE)
+
+
+def _recorded(judge: Judge, grade: Grade, cases: list[Case], how: dict[str, Any]) -> list[tuple[Case, form.Record]]:
+    """The record of every case; `how` goes to the runner. Raises NotAlone and RunnerGone."""
     found = []
     try:
-        with judge.runner(grade, MODE, [grade.values(c) for c in cases]) as runner:
+        with judge.runner(grade, MODE, [grade.values(c) for c in cases], **how) as runner:
             for case in cases:
-                record = _record(runner, grade.values(case), noop=True)
-                found.append((case, _again(judge, grade, case) if isinstance(record, str) else record))
+                try:
+                    record = _record(runner, grade.values(case), noop=True)
+                except NotAlone:
+                    record = _again(judge, grade, case, how)
+                found.append((case, record))
     except Refused as refused:
-        raise NotAlone(f"imported once more, the file fails: {refused}") from refused
+        raise Unrecorded(f"imported once more, the file fails: {refused}") from refused
     return found
 
 
-def _again(judge: Judge, grade: Grade, case: Case) -> form.Record:
+def _again(judge: Judge, grade: Grade, case: Case, how: dict[str, Any]) -> form.Record:
     """In a runner of its own and with kernels that run: a wrapper may keep memory, or look at results."""
-    with judge.runner(grade, MODE, [grade.values(case)]) as runner:
-        record = _record(runner, grade.values(case), noop=False)
-    if isinstance(record, str):
-        raise NotAlone(f"case {case.name}: {record}")
-    return record
+    with judge.runner(grade, MODE, [grade.values(case)], **how) as runner:
+        try:
+            return _record(runner, grade.values(case), noop=False)
+        except NotAlone as found:
+            raise type(found)(f"case {case.name}: {found}") from found
 
 
-def _record(runner: CaseRunner, values: Values, noop: bool) -> form.Record | str:
-    """The record, or why there is none."""
+def _record(runner: CaseRunner, values: Values, noop: bool) -> form.Record:
+    """Raises NotAlone."""
     arguments = runner.write_inputs(values)[1]
     problem = runner.problem
     message = {
@@ -98,16 +143,19 @@ def _record(runner: CaseRunner, values: Values, noop: bool) -> form.Record | str
     }
     reply = runner.process.ask(message, runner.limit)
     if reply.get("event") != "recorded":
-        return str(reply.get("message"))[:500]
+        kind = Unrecorded if reply.get("event") == "error" else NotAlone
+        raise kind(str(reply.get("message"))[:500])
     try:
         record = form.parse(reply.get("text"), [None if r is None else r.nbytes for r in arguments], problem.torch_ops)
         outputs = tuple(out for n, out in enumerate(record.outputs) if n not in problem.by_torch)
         return msgspec.structs.replace(record, outputs=outputs)
     except form.Malformed as error:
-        return f"what it launches makes no sense: {error}"
+        raise NotAlone(f"what it launches makes no sense: {error}") from error
 
 
-def _replayed(judge: Judge, grade: Grade, text: str, records: list[tuple[Case, form.Record]]) -> None:
+def _replayed(
+    judge: Judge, grade: Grade, text: str, records: list[tuple[Case, form.Record]], how: dict[str, Any]
+) -> None:
     """Raises NotAlone for a case that comes out wrong."""
     drawn = [grade.values(case, drawing()) for case, _ in records]
     buffers = Buffers("cpu", drawn)
@@ -118,7 +166,11 @@ def _replayed(judge: Judge, grade: Grade, text: str, records: list[tuple[Case, f
             runner = CaseRunner(grade.problem, process, buffers, CALL_LIMIT[MODE])
             needed = False
             for (case, record), values in zip(records, drawn, strict=True):
-                needed |= _one_case(judge, grade, runner, case, record, values)
+                outcome = _carried_out(runner, record, _asked(grade, values))
+                if outcome.status != "passed":
+                    # it may come from kernels that did not run, and what a wrapper launches may depend on their results
+                    outcome = _carried_out(runner, _again(judge, grade, case, how), _asked(grade, values))
+                needed |= _one_case(judge, grade, runner, case, values, outcome)
                 if time.monotonic() > until:
                     break
             if not needed and grade.verdict.status == "passed":
@@ -129,22 +181,26 @@ def _replayed(judge: Judge, grade: Grade, text: str, records: list[tuple[Case, f
         buffers.close()
 
 
-def _one_case(judge: Judge, grade: Grade, runner: CaseRunner, case: Case, record: form.Record, values: Values) -> bool:
+def _asked(grade: Grade, values: Values) -> Values:
+    """Without the outputs that PyTorch may compute."""
+    return replace(values, expected=tuple(e for n, e in enumerate(values.expected) if n not in grade.problem.by_torch))
+
+
+def _one_case(judge: Judge, grade: Grade, runner: CaseRunner, case: Case, values: Values, outcome: Outcome) -> bool:
     """Whether the kernels are needed for the answer. Raises NotAlone when they do not give it."""
-    asked = replace(values, expected=tuple(e for n, e in enumerate(values.expected) if n not in grade.problem.by_torch))
-    outcome = _carried_out(runner, record, asked)
-    if outcome.status != "passed":
-        # the record may come from kernels that did not run, and what a wrapper launches may depend on their results
-        outcome = _carried_out(runner, _again(judge, grade, case), asked)
-    if outcome.status != "passed" and alone(judge, grade, values) != "passed":
+    asked = _asked(grade, values)
+    if outcome.status == "passed":
+        return not _right(call(runner, asked, noop=True), asked)
+    if outcome.undefined and call(runner, asked, filler="zero").status == "passed":
+        grade.verdict.filler_failure = (case, values, outcome)  # on a GPU these lanes happened to hold 0
+        return True
+    if alone(judge, grade, values) != "passed":
         grade.verdict.first_failure(case, values, outcome)  # wrong on these values with or without its Python
         return True
-    if outcome.status != "passed":
-        raise NotAlone(
-            f"case {case.name}: the grader ran the kernels by themselves, on new values, and the answer is not right "
-            f"({outcome.status}: {outcome.message}): something else computes it"
-        )
-    return not _right(call(runner, asked, noop=True), asked)
+    raise NotAlone(
+        f"case {case.name}: the grader ran the kernels by themselves, on new values, and the answer is not right "
+        f"({outcome.status}: {outcome.message}): something else computes it"
+    )
 
 
 def _process(judge: Judge, grade: Grade, text: str, buffers: Buffers) -> RunnerProcess:

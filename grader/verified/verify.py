@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -63,7 +63,7 @@ def verify(judge: Judge, grade: Grade) -> None:
     grade.emit({"event": "stage", "name": "replay", "state": "started"})
     try:
         records = record_cases(judge, grade)
-        replay_cases(judge, grade, records)
+        _settle(grade, replay_cases(judge, grade, records))
     except Unrecordable as unrecordable:
         verdict.notes.append(f"graded unverified: {unrecordable}")
     except (RunnerGone, torch.OutOfMemoryError) as error:
@@ -164,9 +164,18 @@ def start_replayer(judge: Judge, grade: Grade, buffers: Buffers, readable: Seque
     return process
 
 
-def replay_cases(judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.Record]]) -> None:
-    """Judge every record on values drawn for this grade alone."""
-    verdict, problem = grade.verdict, grade.problem
+@dataclass(frozen=True)
+class Replayed:
+    """What came of the replays: how many launches there were, the seed of the values, the first case that failed."""
+
+    launches: int
+    seed: int
+    failure: tuple[Case, Values, Outcome] | None
+
+
+def replay_cases(judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.Record]]) -> Replayed:
+    """Judge every record on values drawn for this grade alone. Where the kernels do not matter, the verdict fails."""
+    problem = grade.problem
     seed = secrets.randbits(48)
     drawn = [draw(problem, case, seed) for case, _ in records]
     device, guard = ("cuda", CUDA_GUARD) if grade.backend == "cuda" else ("cpu", CPU_GUARD)
@@ -182,19 +191,15 @@ def replay_cases(judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.
             if outcome.status == "passed" and time.monotonic() > until:
                 outcome = Outcome("timeout", f"the cases so far took more than {REPLAY_LIMIT:g} s", cause="timeout")
             if outcome.status != "passed":
-                _fail(grade, case, values, outcome, seed)
-                return
+                outcome = replace(outcome, message=f"in the replay: {outcome.message}")
+                return Replayed(launches, seed, (case, values, outcome))
             launches += record.launches
             if values.size and (largest is None or values.size >= largest[1].size):
                 largest = (record, values)
         if largest is not None:
             replay.use(largest[0])
             checks.must_matter(grade, replay, (records[0][0], largest[1]))
-        verdict.verified = True
-        verdict.notes.append(
-            f"verified: {launches} recorded launches were replayed outside the learner's process, on values drawn with "
-            f"the seed {seed}"
-        )
+        return Replayed(launches, seed, None)
     finally:
         if process is not None:
             process.end()
@@ -218,13 +223,19 @@ def _replayed(replay: Replay, record: form.Record, values: Values) -> Outcome:
     return outcome
 
 
-def _fail(grade: Grade, case: Case, values: Values, outcome: Outcome, seed: int) -> None:
+def _settle(grade: Grade, replayed: Replayed) -> None:
     verdict = grade.verdict
     verdict.verified = True
-    outcome = replace(outcome, message=f"in the replay: {outcome.message}")
+    if replayed.failure is None:
+        verdict.notes.append(
+            f"verified: {replayed.launches} recorded launches were replayed outside the learner's process, on values "
+            f"drawn with the seed {replayed.seed}"
+        )
+        return
+    case, values, outcome = replayed.failure
     verdict.first_failure(case, values, outcome)
     verdict.cases = [case_row(case, outcome) if row["name"] == case.name else row for row in verdict.cases]
     verdict.notes.append(
-        f"verified: the recorded launches fail on values drawn with the seed {seed}, outside the learner's process, "
-        "although the call itself passes"
+        f"verified: the recorded launches fail on values drawn with the seed {replayed.seed}, outside the learner's "
+        "process, although the call itself passes"
     )

@@ -171,6 +171,12 @@ def test_files_that_cannot_be_used_are_import_errors(submit, source, cause):
     assert (verdict["status"], verdict["diagnosis"]["cause"]) == ("import_error", cause)
 
 
+def test_what_a_file_printed_before_it_ended_its_process_is_kept(submit):
+    verdict = submit("vector_add", source="import os\nprint('half way', flush=True)\nos._exit(3)\n")
+    assert (verdict["status"], verdict["diagnosis"]["cause"]) == ("import_error", "dies_at_import")
+    assert verdict["output"]["text"] == "half way\n"
+
+
 def test_a_name_the_task_gives_must_stay(submit):
     verdict = submit("tile_copy", ("copy_kernel", "kernel"))
     assert (verdict["status"], verdict["diagnosis"]["cause"]) == ("import_error", "no_entry")

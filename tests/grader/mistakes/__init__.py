@@ -19,6 +19,10 @@ class KnownMistake:
     status: str = "wrong_answer"
     causes: tuple[str, ...] = ()  # names that say what the mistake is; the first is the best one
     line: str | None = None  # text that stands on the named line; None where no line can be named
+    right_on_cuda: bool = False  # there it is no mistake, and passes
+    needs_cuda: bool = False  # a GPU alone shows it
+    cuda_statuses: tuple[str, ...] = ()  # what it may be on a GPU as well
+    cuda_causes: tuple[str, ...] = ()
     why_not_run: str | None = None  # "needs a GPU: …", "no exercise yet: …", "not a wrong answer: …"
 
     @property
@@ -42,6 +46,7 @@ def all_mistakes() -> tuple[KnownMistake, ...]:
         first_kernels,
         matrices,
         norms_and_losses,
+        on_a_gpu,
         pytorch,
         reductions,
         tiles_and_strides,
@@ -57,6 +62,7 @@ def all_mistakes() -> tuple[KnownMistake, ...]:
         tuned_kernels,
         matrices,
         pytorch,
+        on_a_gpu,
         unrun,
     )
     return tuple(mistake for module in modules for mistake in module.MISTAKES)

@@ -89,6 +89,7 @@ MISTAKES: tuple[KnownMistake, ...] = (
         status="runtime_error",
         causes=("device_hard_coded",),
         line='device="cuda"',
+        right_on_cuda=True,
     ),
     KnownMistake(
         ("53",),

@@ -188,15 +188,6 @@ MISTAKES: tuple[KnownMistake, ...] = (
         causes=("low_precision",),
     ),
     KnownMistake(
-        ("68",),
-        "wrap_triton forgotten",
-        "silu_op",
-        (("wrap_triton(silu_kernel)[", "silu_kernel["),),
-        causes=("wrap_triton_forgotten",),
-        line="silu_kernel[",
-        why_not_run="needs a GPU: opcheck's fake-tensor test; without one wrap_triton changes nothing",
-    ),
-    KnownMistake(
         ("42",),
         "if on a tile",
         "silu_op",

@@ -247,6 +247,7 @@ MISTAKES: tuple[KnownMistake, ...] = (
         status="runtime_error",
         causes=("device_hard_coded",),
         line='device="cuda"',
+        right_on_cuda=True,
     ),
     # -- online_softmax
     KnownMistake(

@@ -75,6 +75,7 @@ MISTAKES: tuple[KnownMistake, ...] = (
         (("torch.zeros(N,", "torch.empty(N,"),),
         status="not_written",
         causes=("wrong_on_second_call",),
+        cuda_statuses=("wrong_answer",),  # a GPU's sum with the NaN of unwritten memory is another NaN
     ),
     KnownMistake(
         ("51",),
@@ -111,6 +112,8 @@ MISTAKES: tuple[KnownMistake, ...] = (
         status="nondeterministic",
         causes=("race_between_programs",),
         line="out_ptr + cols",
+        cuda_statuses=("wrong_answer",),  # all may load before any stores: then one program's sum is left
+        cuda_causes=("store_instead_of_add",),
     ),
     KnownMistake(
         ("51",),
