@@ -1,8 +1,9 @@
-"""Grade every known mistake on the interpreter, and hold the two bars: none passes, at least 95 % get their own name.
+"""Grade every known mistake, and hold the two bars: none passes, at least 95 % get their own name.
 
-    python benchmarks/mistakes.py [--only WORD] [--no-write]
+    python benchmarks/mistakes.py [--backend interpreter|cuda] [--servers N] [--only WORD] [--out DIR] [--no-write]
 
-Writes benchmarks/results/mistakes-interpreter.md. Exit code 1 when a bar is missed.
+Writes mistakes-interpreter.md, or mistakes-<device>.md on a GPU. The table
+grows as verdicts come. Exit code 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import datetime
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -20,11 +22,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.server import GraderServer  # noqa: E402
+from benchmarks.side_by_side import Graders, write  # noqa: E402
 from grader.catalog import find  # noqa: E402
 from tests.grader.mistakes import KnownMistake, all_mistakes  # noqa: E402
 
-RESULTS = ROOT / "benchmarks" / "results" / "mistakes-interpreter.md"
+RESULTS = ROOT / "benchmarks" / "results"
 NAMED = 0.95  # share of the mistakes that must get their own name
 
 
@@ -35,6 +37,12 @@ class Graded:
     mistake: KnownMistake
     source: str
     verdict: dict[str, Any]
+    backend: str
+
+    @property
+    def right(self) -> bool:
+        """Whether it is no mistake here."""
+        return self.backend == "cuda" and self.mistake.right_on_cuda
 
     @property
     def diagnosis(self) -> dict[str, Any]:
@@ -48,42 +56,60 @@ class Graded:
 
     @property
     def caught(self) -> bool:
-        return self.verdict["status"] == self.mistake.status != "passed"
+        if self.right:
+            return self.verdict["status"] == "passed"
+        by_chance = self.mistake.cuda_statuses if self.backend == "cuda" else ()
+        return self.verdict["status"] in {self.mistake.status, *by_chance} - {"passed"}
 
     @property
     def named(self) -> bool:
-        return self.diagnosis.get("cause") in self.mistake.causes
+        by_chance = self.mistake.cuda_causes if self.backend == "cuda" else ()
+        return self.right or self.diagnosis.get("cause") in (*self.mistake.causes, *by_chance)
 
     @property
     def located(self) -> bool:
-        return self.mistake.line is None or self.mistake.line in (self.line or "")
+        return self.right or self.mistake.line is None or self.mistake.line in (self.line or "")
+
+    @property
+    def good(self) -> bool:
+        return self.caught and self.named and self.located
+
+    @property
+    def escaped(self) -> bool:
+        return self.verdict["status"] == "passed" and not self.right
 
 
-def graded(server: GraderServer, mistake: KnownMistake, folder: Path) -> Graded:
-    """Raises RuntimeError when the grader gives no verdict, or has ended."""
-    file = folder / f"{mistake.exercise}.py"
+def graded(graders: Graders, mistake: KnownMistake, folder: Path, backend: str) -> Graded:
+    """Raises RuntimeError when the grader gives no verdict."""
+    file = folder / str(threading.get_ident()) / f"{mistake.exercise}.py"
+    file.parent.mkdir(exist_ok=True)
     source = mistake.text(find(mistake.exercise).solution.read_text())
     file.write_text(source)
-    event, _ = server.grade(mistake.exercise, file, backend="interpreter")
-    if event["event"] != "verdict":
-        raise RuntimeError(str(event.get("message")))
-    return Graded(mistake, source, event["verdict"])
+    for attempt in range(2):
+        try:
+            event, _ = graders.mine().grade(mistake.exercise, file, backend=backend, time=False)
+            if event["event"] == "verdict":
+                return Graded(mistake, source, event["verdict"], backend)
+            reason = str(event.get("message"))
+        except (RuntimeError, OSError) as ended:  # the grader died: once more with a new one
+            reason = str(ended)
+    raise RuntimeError(f"{mistake.id}: {reason}")
 
 
-def table(rows: list[Graded], seconds: float) -> str:
+def table(rows: list[Graded], seconds: float, backend: str) -> str:
     versions = rows[0].verdict["versions"]
     caught, named, located = (sum(getattr(row, name) for row in rows) for name in ("caught", "named", "located"))
-    passed = sum(row.verdict["status"] == "passed" for row in rows)
+    passed, right = sum(row.escaped for row in rows), sum(row.right for row in rows)
     exercises = {row.mistake.exercise for row in rows}
     text = [
-        "# Known mistakes, graded on the interpreter",
+        f"# Known mistakes, graded on {'the interpreter' if backend == 'interpreter' else rows[0].verdict['device']}",
         "",
         f"{datetime.date.today()}, triton {versions['triton']}, torch {versions['torch']}, "
         f"Python {versions['python']}. Made by `python benchmarks/mistakes.py`.",
         "",
-        f"{len(rows)} submissions in {len(exercises)} exercises, {seconds:.0f} s. Passed: {passed}. "
+        f"{len(rows)} submissions in {len(exercises)} exercises, {seconds:.0f} s. Passed though wrong: {passed}. "
         f"Status as expected: {caught}. Right by name: {named} ({named / len(rows):.1%}). "
-        f"Line as expected: {located}.",
+        f"Line as expected: {located}." + (f" Right on a GPU, and passed there: {right}." if right else ""),
         "",
         "No. is the place in the list of mistakes collected from public issue trackers; D: the interpreter and the "
         "compiler disagree.",
@@ -92,7 +118,6 @@ def table(rows: list[Graded], seconds: float) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        good = "✓" if row.caught and row.named and row.located else "✗"
         cells = [
             row.mistake.exercise,
             ", ".join(row.mistake.numbers),
@@ -101,53 +126,53 @@ def table(rows: list[Graded], seconds: float) -> str:
             str(row.diagnosis.get("cause")),
             f"`{row.line}`" if row.line else "",
             row.diagnosis.get("case") or "",
-            good,
+            "✓" if row.good else "✗",
         ]
         text.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     text += ["", "## Not run here", "", "| exercise | no. | mistake | why |", "|---|---|---|---|"]
     for mistake in all_mistakes():
-        if mistake.why_not_run:
-            text.append(
-                f"| {mistake.exercise} | {', '.join(mistake.numbers)} | {mistake.title} | {mistake.why_not_run} |"
-            )
+        why = mistake.why_not_run or ("needs a GPU" if mistake.needs_cuda and backend != "cuda" else None)
+        if why:
+            text.append(f"| {mistake.exercise} | {', '.join(mistake.numbers)} | {mistake.title} | {why} |")
     return "\n".join(text) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="only mistakes whose id contains this")
+    parser.add_argument("--backend", choices=("interpreter", "cuda"), default="interpreter")
+    parser.add_argument("--servers", type=int, default=1, help="graders side by side")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--no-write", action="store_true", help="print, and leave the results file alone")
     options = parser.parse_args()
     chosen = [m for m in all_mistakes() if not m.why_not_run and options.only in m.id]
-    server, rows, started = GraderServer(), [], time.perf_counter()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            for number, mistake in enumerate(chosen, 1):
-                try:
-                    row = graded(server, mistake, Path(folder))
-                except RuntimeError:  # the grader's own files changed under it, or it died: once more with a new one
-                    server.close()
-                    server = GraderServer()
-                    row = graded(server, mistake, Path(folder))
-                rows.append(row)
-                good = row.caught and row.named and row.located
-                print(
-                    f"{'ok ' if good else 'BAD'} {number:3}/{len(chosen)} {mistake.id}: {row.verdict['status']}, "
-                    f"{row.diagnosis.get('cause')}, {row.line!r}",
-                    flush=True,
-                )
-                if not good:
-                    print(f"        {row.diagnosis.get('message')!s:.400}", flush=True)
-    finally:
-        server.close()
-    passed = [row.mistake.id for row in rows if row.verdict["status"] == "passed"]
-    named = sum(row.named for row in rows)
-    print(f"{len(rows)} graded: {len(passed)} passed, {named} right by name ({named / max(len(rows), 1):.1%})")
-    print("per exercise:", dict(Counter(row.mistake.exercise for row in rows)))
-    if not options.only and not options.no_write:
-        RESULTS.write_text(table(rows, time.perf_counter() - started))
-        print(f"written: {RESULTS.relative_to(ROOT)}")
-    return 1 if passed or named < NAMED * len(rows) else 0
+    chosen = [m for m in chosen if options.backend == "cuda" or not m.needs_cuda]
+    rows: list[Graded | None] = [None] * len(chosen)
+    path, started = None, time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, Graders(options.servers) as graders:
+        for place, row in graders.each(lambda m: graded(graders, m, Path(folder), options.backend), chosen):
+            rows[place] = row
+            told(place, len(chosen), row)
+            if not options.only and not options.no_write:
+                device = "interpreter" if options.backend == "interpreter" else row.verdict["device"]
+                path = options.out / f"mistakes-{device.lower().replace(' ', '-')}.md"
+                write(path, table([r for r in rows if r], time.perf_counter() - started, options.backend))
+    done = [row for row in rows if row]
+    escaped, named = [row.mistake.id for row in done if row.escaped], sum(row.named for row in done)
+    share = f"{named / max(len(done), 1):.1%}"
+    print(f"{len(done)} graded: {len(escaped)} passed though wrong, {named} right by name ({share})")
+    print("per exercise:", dict(Counter(row.mistake.exercise for row in done)))
+    if path:
+        print(f"written: {path}")
+    return 1 if escaped or named < NAMED * len(done) else 0
+
+
+def told(place: int, count: int, row: Graded) -> None:
+    mark = "ok " if row.good else "BAD"
+    found = f"{row.verdict['status']}, {row.diagnosis.get('cause')}, {row.line!r}"
+    print(f"{mark} {place + 1:3}/{count} {row.mistake.id}: {found}", flush=True)
+    if not row.good:
+        print(f"        {row.diagnosis.get('message')!s:.400}", flush=True)
 
 
 if __name__ == "__main__":

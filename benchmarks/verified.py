@@ -1,9 +1,9 @@
 """Grade the reference solutions with --verified on a GPU, and beside it as usual: status, seconds, times. Markdown.
 
-    python benchmarks/verified.py [--out FILE] [--no-time] [EXERCISE…]
+    python benchmarks/verified.py [--out FILE] [--no-time [--servers N]] [EXERCISE…]
 
-Needs a GPU and only what the grader needs. Exits with 1 when a solution does not pass verified, or is not verified
-although its exercise is called directly; with 3 without a GPU.
+Needs a GPU and only what the grader needs. The table grows as verdicts come. Exits with 1 when a solution does not pass
+verified, or is not verified although its exercise is called directly; with 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.server import GraderServer  # noqa: E402
-from grader.catalog import exercises  # noqa: E402
+from benchmarks.side_by_side import Graders, write  # noqa: E402
+from grader.catalog import ExerciseFiles, exercises  # noqa: E402
 from grader.grade import load_problem  # noqa: E402
 
 COLUMNS = (
@@ -32,28 +32,41 @@ def main() -> int:
     parser.add_argument("exercises", nargs="*")
     parser.add_argument("--out", type=Path, help="a Markdown file to write the table to as well")
     parser.add_argument("--no-time", action="store_true")
+    parser.add_argument("--servers", type=int, default=1, help="graders side by side, where nothing is timed")
     options = parser.parse_args()
+    if options.servers > 1 and not options.no_time:
+        parser.error("--servers needs --no-time: graders side by side would disturb each other's times")
     chosen = [e for e in exercises() if not options.exercises or e.slug in options.exercises]
+    found: list[list[str] | None] = [None] * len(chosen)
     fell_short = False
-    with GraderServer() as server:
-        ready = server.ready
+    with Graders(options.servers) as graders:
+        ready = graders.mine().ready
         if ready["backend"] != "cuda":
             print(f"verified grading needs a GPU; here is {ready['device']}", file=sys.stderr)
             return 3
-        lines = [heading(ready), "", row(COLUMNS), "|---" * len(COLUMNS) + "|"]
-        print("\n".join(lines), flush=True)
-        for files in chosen:
-            how = {"time": False if options.no_time else None}
-            usual, usual_seconds = server.grade(files.slug, files.solution, **how)
-            replayed, seconds = server.grade(files.slug, files.solution, verified=True, **how)
-            direct = load_problem(files).call == "forward"
-            verdict = replayed.get("verdict") or {"status": replayed.get("message")}
-            fell_short |= verdict["status"] != "passed" or (direct and not verdict.get("verified"))
-            lines.append(row(cells(files.slug, usual.get("verdict") or {}, usual_seconds, verdict, seconds)))
-            print(lines[-1], flush=True)
-    if options.out:
-        options.out.write_text("\n".join(lines) + "\n")
+        head = [heading(ready), "", row(COLUMNS), "|---" * len(COLUMNS) + "|"]
+        print("\n".join(head), flush=True)
+        for place, (short, columns) in graders.each(lambda e: graded(graders, e, options.no_time), chosen):
+            fell_short |= short
+            found[place] = columns
+            print(row(columns), flush=True)
+            if options.out:
+                write(options.out, "\n".join([*head, *(row(c) for c in found if c)]) + "\n")
     return 1 if fell_short else 0
+
+
+def graded(graders: Graders, files: ExerciseFiles, no_time: bool) -> tuple[bool, list[str]]:
+    """Whether the solution falls short, and its row."""
+    how = {"time": False if no_time else None}
+    try:
+        usual, usual_seconds = graders.mine().grade(files.slug, files.solution, **how)
+        replayed, seconds = graders.mine().grade(files.slug, files.solution, verified=True, **how)
+    except (RuntimeError, OSError) as ended:
+        return True, cells(files.slug, {}, 0.0, {"status": f"failed: {ended}"}, 0.0)
+    direct = load_problem(files).call == "forward"
+    verdict = replayed.get("verdict") or {"status": replayed.get("message")}
+    short = verdict["status"] != "passed" or (direct and not verdict.get("verified"))
+    return short, cells(files.slug, usual.get("verdict") or {}, usual_seconds, verdict, seconds)
 
 
 def heading(ready: dict[str, Any]) -> str:
