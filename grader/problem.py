@@ -154,6 +154,12 @@ class Problem:
     sizes: tuple[Timing, ...] = ()  # more inputs to time with, for a sweep; `timing` is the one that ranks
     fixed: Mapping[str, str] = field(default_factory=dict)  # names the file must define beside the entry, with why
     eager: Callable[..., Outputs] | None = None  # PyTorch's best eager call, the baseline; None: the reference
+    eager_is_random: bool = False  # it draws numbers of its own: its time can be compared, its results cannot
+
+    @property
+    def truth_when_timed(self) -> Callable[..., Outputs]:
+        """What the outputs of a timing run are compared with."""
+        return self.reference if self.eager is None or self.eager_is_random else self.eager
 
     @property
     def timings(self) -> tuple[Timing, ...]:

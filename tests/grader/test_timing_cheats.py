@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from grader import timing
+from grader.catalog import exercises, find
+from grader.grade import load_problem
 
 
 class FakeEvent:
@@ -80,3 +82,20 @@ def test_clocks_patched_after_the_grader_was_imported_do_not_count(monkeypatch):
     monkeypatch.setattr(torch.cuda.Event, "elapsed_time", lambda self, other: 0.0)
     assert timing.summary([1.0, 2.0, 3.0])[0] == 2.0
     assert timing.clock() > 0 and timing.elapsed_ms is not torch.cuda.Event.elapsed_time
+
+
+def test_a_baseline_that_draws_its_own_numbers_is_no_truth():
+    """PyTorch's dropout takes another mask at each call: a right one would be told that it is wrong."""
+    problem = load_problem(find("seeded_dropout"))
+    x = torch.randn(4096)
+    args = (x, 0.5, 7)
+    assert problem.eager is not None and timing.differs(problem.eager(*args), problem.reference(*args))
+    assert timing.differs(problem.truth_when_timed(*args), problem.reference(*args)) is None
+
+
+def test_every_other_baseline_gives_what_the_reference_gives():
+    random = [files.slug for files in exercises() if load_problem(files).eager_is_random]
+    assert random == ["seeded_dropout"]
+    for slug in ("swiglu", "rms_norm", "matmul_bias_relu", "persistent_matmul"):
+        problem = load_problem(find(slug))
+        assert problem.truth_when_timed is problem.eager
