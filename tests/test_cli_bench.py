@@ -9,8 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conftest import Run
+from tutor import batch
 from tutor.bench.compare import NotComparable, compare
 from tutor.bench.record import Record, Result
+from tutor.bench.report import comparison_lines
+from tutor.commands import benching
+from tutor.grading import Answer
 
 GPU = {"FAKE_GRADER_BACKEND": "cuda"}
 
@@ -51,6 +55,26 @@ def test_every_size_of_every_exercise_is_in_each_report(command: Run, tmp_path: 
     assert plots == 3  # a ratio for each exercise, one roofline
     assert "<script" not in page and "nan" not in page.lower().split("<figure>", 1)[1]
     ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+
+
+def test_what_was_measured_outlives_an_interrupted_run(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[list[str]] = []
+
+    def interrupted(jobs, *, on_event, on_result):  # type: ignore[no-untyped-def]
+        row = {"case": "n=1", "reason": "not timed"}
+        data = {"model": False, "device": "Some GPU", "versions": {}, "rows": [row]}
+        on_result(0, Answer("vector_add", data))
+        record = json.loads((tmp_path / "bench-some-gpu.json").read_text())
+        kept.append([result["exercise"] for result in record["results"]])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batch, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        benching.bench(("vector_add", "softmax"), benching.Options(out=tmp_path), tmp_path / "work")
+    assert kept == [["vector_add"]]
+    assert (tmp_path / "bench-some-gpu.json").exists()
 
 
 def test_json_is_the_record_alone(command: Run) -> None:
@@ -108,6 +132,13 @@ def test_overlapping_spreads_are_no_change() -> None:
     assert (change.state, round(change.ratio, 2)) == ("slower", 1.05)
     (change,) = compare(record(105, 1), record(100, 1)).changes
     assert change.state == "faster"
+
+
+def test_a_wide_spread_is_too_noisy_to_say() -> None:
+    found = compare(record(100, 1), record(600, 200))
+    assert [change.state for change in found.changes] == ["too_noisy"]
+    lines = comparison_lines(found)
+    assert "0 slower by more than the noise." in lines and any(line.startswith("Too noisy to say: ") for line in lines)
 
 
 def test_another_device_and_a_model_are_no_comparison_and_a_drift_is_said() -> None:

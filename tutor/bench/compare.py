@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from grader.ranking import apart
+from grader.ranking import NOISY, apart
 from tutor.bench.record import Record
 
 DRIFT = 0.03  # of the measured limit between two runs, from which the device itself may have changed
@@ -24,7 +24,7 @@ class Change:
     case: str
     old_us: float
     new_us: float
-    state: Literal["slower", "faster", "same"]
+    state: Literal["slower", "faster", "same", "too_noisy"]
 
     @property
     def ratio(self) -> float:
@@ -44,7 +44,10 @@ class Comparison:
 
 
 def compare(old: Record, new: Record) -> Comparison:
-    """Slower or faster: the spreads (p20 to p80) of the two runs do not overlap. Raises NotComparable."""
+    """Slower or faster: the spreads (p20 to p80) of the two runs do not overlap. Too noisy to say: one of them is wide.
+
+    Raises NotComparable.
+    """
     if old.model or new.model:
         raise NotComparable("a model has no noise: only measured runs can be compared")
     if old.device != new.device:
@@ -59,8 +62,10 @@ def compare(old: Record, new: Record) -> Comparison:
 
 def _change(name: str, case: str, old: dict[str, Any], new: dict[str, Any]) -> Change:
     before, after = _spread(old), _spread(new)
-    state: Literal["slower", "faster", "same"] = "same"
-    if apart(before, after):
+    state: Literal["slower", "faster", "same", "too_noisy"] = "same"
+    if any((p80 - p20) / median > NOISY for median, p20, p80 in (before, after)):
+        state = "too_noisy"
+    elif apart(before, after):
         state = "slower" if after[0] > before[0] else "faster"
     return Change(name, case, before[0], after[0], state)
 

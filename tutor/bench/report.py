@@ -92,6 +92,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
             for c in found
         ]
     lines.append(f"{len(comparison.of('same'))} the same within the noise.")
+    lines += [f"Too noisy to say: {c.exercise}, {c.case}." for c in comparison.of("too_noisy")]
     lines += [f"No figure any more: {text}." for text in comparison.missing]
     return lines
 

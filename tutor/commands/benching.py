@@ -19,6 +19,7 @@ from tutor.commands.session import Session, open_session
 from tutor.commands.terminal import CANNOT, FELL_SHORT, PASSED, USAGE, Stop, note, say, say_json
 from tutor.grading import Answer, Event, Failed, Progressed
 from tutor.progress import exercise_id
+from tutor.whole_files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def bench(names: Sequence[str], options: Options, folder: Path | None) -> int:
         note(unable.message)
         return CANNOT
     answers = [(slug, _data(event)) for slug, event in zip(slugs, events, strict=True)]
-    record = record_of(answers, "mine" if options.mine else "solutions")
+    record = record_of(answers, _whose(options))
     comparison = _compared(earlier, record)
     _tell(record, comparison, options)
     if comparison is not None and comparison.of("slower"):
@@ -97,7 +98,21 @@ def _run(slugs: Sequence[str], files: Sequence[Path], options: Options) -> list[
         def job(slug: str, file: Path) -> batch.Job:
             return lambda grader: grader.ask("bench", slug, file, **fields)
 
-        return batch.run([job(slug, file) for slug, file in zip(slugs, files, strict=True)], on_event=heard)
+        ended: list[tuple[str, dict[str, Any] | str]] = []
+
+        def keep(index: int, event: Event) -> None:
+            """What has been measured outlives a run that is ended early."""
+            ended.append((slugs[index], _data(event)))
+            if options.out is not None and isinstance(event, Answer):
+                record = record_of(ended, _whose(options))
+                _save(options.out, {f"{_stem(record)}.json": json.dumps(record.as_json(), indent=1) + "\n"})
+
+        jobs = [job(slug, file) for slug, file in zip(slugs, files, strict=True)]
+        return batch.run(jobs, on_event=heard, on_result=keep)
+
+
+def _whose(options: Options) -> str:
+    return "mine" if options.mine else "solutions"
 
 
 def _data(event: Event) -> dict[str, Any] | str:
@@ -139,16 +154,26 @@ def _json(comparison: Comparison) -> dict[str, Any]:
 
 def _write(record: Record, comparison: Comparison | None, out: Path) -> None:
     """Three files of one name: JSON for the next comparison, Markdown, HTML."""
-    stem = f"bench-{'model-' if record.model else ''}{record.device.lower().replace(' ', '-')}"
-    texts = {
-        "json": json.dumps(record.as_json(), indent=1) + "\n",
-        "md": markdown(record, comparison),
-        "html": page(record, comparison),
-    }
+    stem = _stem(record)
+    _save(
+        out,
+        {
+            f"{stem}.json": json.dumps(record.as_json(), indent=1) + "\n",
+            f"{stem}.md": markdown(record, comparison),
+            f"{stem}.html": page(record, comparison),
+        },
+    )
+    note(f"Written: {out / stem}.json, .md, .html")
+
+
+def _stem(record: Record) -> str:
+    return f"bench-{'model-' if record.model else ''}{record.device.lower().replace(' ', '-')}"
+
+
+def _save(out: Path, texts: dict[str, str]) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for ending, text in texts.items():
-            (out / f"{stem}.{ending}").write_text(text, encoding="utf-8")
+        for name, text in texts.items():
+            write_atomically(out / name, text.encode())
     except OSError as error:
         raise Stop(f"{out} cannot be written: {error.strerror}", CANNOT) from error
-    note(f"Written: {out / stem}.json, .md, .html")
