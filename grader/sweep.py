@@ -7,6 +7,7 @@ false: measure, and fail without one; absent: what there is), `compiled` (false:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ NO_GPU = "timing needs a GPU, and PyTorch sees none here: --model gives the mode
 def answer(
     judge: Judge, submission: Submission, request: dict[str, Any], emit: Emit, cancelled: Callable[[], bool]
 ) -> dict[str, Any]:
-    """`{"exercise", "model", "device", "versions", "rows": [one a size]}`. Raises Unavailable and Cancelled."""
+    """`{"exercise", "sha256", "model", "device", "versions", "rows"}`, a row a size. Raises Unavailable, Cancelled."""
     problem = judge.problem(submission.exercise)
     here = "cuda" in judge.warm
     wanted = request.get("model")
@@ -34,7 +35,8 @@ def answer(
         raise Unavailable(NO_GPU)
     if not problem.timings:
         raise Unavailable(f"{problem.slug} has no size that is timed")
-    head = {"exercise": problem.slug, "versions": versions()}
+    digest = hashlib.sha256(submission.source).hexdigest()
+    head = {"exercise": problem.slug, "sha256": digest, "versions": versions()}
     if wanted or not here:
         device = device_of(request)
         rows = modelled(judge, submission, problem, problem.timings, device, emit, cancelled)

@@ -23,6 +23,7 @@ class Result:
     exercise: str
     rows: tuple[dict[str, Any], ...]
     reason: str = ""
+    sha256: str = ""  # of the file that was timed
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ def record_of(answers: Sequence[tuple[str, dict[str, Any] | str]], whose: str) -
         datetime.date.today().isoformat(),
         dict(first.get("versions") or {}),
         tuple(
-            Result(name, tuple(data["rows"])) if isinstance(data, dict) else Result(name, (), data)
+            Result(name, tuple(data["rows"]), sha256=str(data.get("sha256", "")))
+            if isinstance(data, dict)
+            else Result(name, (), data)
             for name, data in answers
         ),
     )
@@ -73,7 +76,9 @@ def read(path: Path) -> Record:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["kind"] != "bench" or data["schema"] != SCHEMA:
             raise KeyError("kind")
-        results = tuple(Result(r["exercise"], tuple(r["rows"]), r.get("reason", "")) for r in data["results"])
+        results = tuple(
+            Result(r["exercise"], tuple(r["rows"]), r.get("reason", ""), r.get("sha256", "")) for r in data["results"]
+        )
         return Record(data["device"], data["model"], data["whose"], data["date"], data["versions"], results)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotARecord(f"{path} is no record of `triton-prep bench`: give the JSON file of an earlier run") from error
