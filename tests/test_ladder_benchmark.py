@@ -118,12 +118,12 @@ def says(*events: dict[str, object]) -> str:
 
 def test_a_candidate_that_ends_its_process_is_left_out_of_the_next_one(run, monkeypatch) -> None:
     names = run.wanted("softmax")
-    trying = {"event": "trying", "setting": names[1], "candidate": "3 online"}
+    trying = {"event": "trying", "setting": names[1], "candidate": "5 online"}
     crash = says(timed(names[0]), trying) + "import os; os.abort()"
     jobs = climbed(run, monkeypatch, crash, says(*map(timed, names[1:])))
     assert jobs[1]["settings"] == names[1:]
-    assert all(jobs[1]["excluded"][name] == ["3 online"] for name in names[1:])
-    assert "ended with -6" in run.record["settings"][names[1]]["failed"]["3 online"]
+    assert all(jobs[1]["excluded"][name] == ["5 online"] for name in names[1:])
+    assert "ended with -6" in run.record["settings"][names[1]]["failed"]["5 online"]
     assert run.record["settings"][names[0]]["failed"] == {}
 
 
@@ -161,7 +161,7 @@ def test_a_dry_run_goes_through_every_rung_and_compares_it(tmp_path: Path) -> No
     record = json.loads((tmp_path / "ladders-dry-run.json").read_text())
     assert set(record["settings"]) == {s.name for s in SETTINGS if s.ladder == "softmax"}
     assert all(row == {"wrong": None} for r in record["settings"].values() for row in r["rows"].values())
-    assert "| 4 split | right, not timed |" in (tmp_path / "ladders-dry-run.md").read_text()
+    assert "| 6 split | right, not timed |" in (tmp_path / "ladders-dry-run.md").read_text()
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_what_is_timed_reaches_the_tables(monkeypatch: pytest.MonkeyPatch, said:
         "wrong": None, "median_us": 10.0, "p20_us": 9.0, "p80_us": 10.0, "rounds": 3,
     }  # fmt: skip
     text = run.stem.with_suffix(".md").read_text()
-    assert "| 3 online | 10.0 | 9.0–10.0 | within the spread |" in text and "| 2 rows | – |" in text
+    assert "| 5 online | 10.0 | 9.0–10.0 | within the spread |" in text and "| 2 rows | – |" in text
     assert "4000 GB/s copied, 700 TFLOP/s multiplied" in text
 
 

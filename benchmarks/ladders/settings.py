@@ -78,8 +78,9 @@ def _softmax(m: int, n: int, dry: tuple[int, int], left_out: dict[int, str] | No
 SETTINGS = (
     _softmax(524288, 128, (33, 20)),
     _softmax(32768, 4096, (3, 300)),
+    _softmax(10922, 12288, (2, 700)),
     _softmax(4096, 32768, (2, 4100)),
-    _softmax(64, 1048576, (1, 8200), {1: TOO_WIDE, 2: TOO_WIDE}),
+    _softmax(64, 1048576, (1, 8200), dict.fromkeys((1, 2, 3, 4), TOO_WIDE)),
     _matmul(2048),
     _matmul(4096),
     _matmul(8192),

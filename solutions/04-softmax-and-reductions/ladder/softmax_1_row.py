@@ -21,6 +21,6 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     if out.numel() == 0:
         return out
     BLOCK_N = triton.next_power_of_2(n_cols)
-    num_warps = min(max(BLOCK_N // 512, 1), 32)  # 16 elements a thread, until there are no more warps
+    num_warps = min(max(BLOCK_N // 1024, 1), 32)  # 32 elements a thread
     softmax_kernel[(n_rows,)](x, out, n_cols, x.stride(0), x.stride(1), BLOCK_N=BLOCK_N, num_warps=num_warps)
     return out

@@ -25,7 +25,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
         return out
     BLOCK_N = triton.next_power_of_2(n_cols)
     ROWS = max(TILE // BLOCK_N, 1)
-    num_warps = min(max(BLOCK_N // 512, 4), 32)
+    num_warps = min(max(BLOCK_N // 1024, 4), 32)
     softmax_kernel[(triton.cdiv(n_rows, ROWS),)](
         x, out, n_rows, n_cols, x.stride(0), x.stride(1), ROWS=ROWS, BLOCK_N=BLOCK_N, num_warps=num_warps
     )

@@ -1,4 +1,4 @@
-"""Causal attention, rung 8: no mask below the diagonal; the row tile with the most keys starts first."""
+"""Causal attention, rung 8: no mask below the diagonal; the row tiles with the most keys start first."""
 
 import torch
 import triton
@@ -40,13 +40,14 @@ def causal_attention_kernel(
     H, N, scale,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    # The last row tile has the most keys: start it first, so that no long program is left for the end.
-    pid_m = tl.num_programs(0) - 1 - tl.program_id(0)
+    # Axis 0 is counted up first. The heads are there, and the last row tile, which has the most keys, is number 0 of
+    # axis 1: the longest programs of all heads start first, and none is left for the end.
+    pid_m = tl.num_programs(1) - 1 - tl.program_id(1)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, D)
-    batch = (tl.program_id(1) // H).to(tl.int64)
-    head = (tl.program_id(1) % H).to(tl.int64)
+    batch = (tl.program_id(0) // H).to(tl.int64)
+    head = (tl.program_id(0) % H).to(tl.int64)
     rows = offs_m[:, None] < N
     q_base = q_ptr + batch * stride_qb + head * stride_qh
     k_base = k_ptr + batch * stride_kb + head * stride_kh
@@ -81,10 +82,10 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch
     out = torch.empty_like(q)
     if out.numel() == 0:
         return out
-    BLOCK_M, BLOCK_N, num_warps, num_stages = 128, 64, 8 if D == 128 else 4, 3
-    grid = (triton.cdiv(N, BLOCK_M), B * H)
+    BLOCK_M, BLOCK_N = 128, 64
+    grid = (B * H, triton.cdiv(N, BLOCK_M))
     causal_attention_kernel[grid](
         q, k, v, out, *q.stride(), *k.stride(), *v.stride(), *out.stride(), H, N, D**-0.5,
-        D=D, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=num_warps, num_stages=num_stages,
+        D=D, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=8, num_stages=3,
     )  # fmt: skip
     return out

@@ -1,4 +1,4 @@
-"""softmax, rung 3: one program walks along its row, so that the row need not fit into the registers."""
+"""softmax, rung 5: one program walks along its row, so that the row need not fit into the registers."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""softmax, rung 4: several programs share a row, so that a few very wide rows fill the GPU. Two launches."""
+"""softmax, rung 6: several programs share a row, so that a few very wide rows fill the GPU. Two launches."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""attention, rung 6: q, k and v come through descriptors, and some warps copy, the others compute.
+"""attention, rung 6: q, k and v come through descriptors; 4 warps a program, and two programs share a multiprocessor.
 
 A descriptor wants rows of stride 1 that start at multiples of 16 bytes: other inputs are copied first.
 """
@@ -9,7 +9,25 @@ import triton.language as tl
 
 
 @triton.jit
-def specialised_attention_kernel(
+def attend(q, k_desc, v_desc, m, l, acc, start, stop, N_k, scale, RAGGED: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Take the keys [start, stop) into m, l and acc."""
+    for first in range(start, stop, BLOCK_N):
+        k = k_desc.load([first, 0])
+        v = v_desc.load([first, 0])
+        s = tl.dot(q, k.T)
+        if RAGGED:  # what lies past N_k comes as 0, and a score of 0 would count
+            s = tl.where((first + tl.arange(0, BLOCK_N) < N_k)[None, :], s, float("-inf"))
+        m_new = tl.maximum(m, tl.max(s, axis=1) * scale)
+        alpha = tl.exp2(m - m_new)
+        p = tl.exp2(s * scale - m_new[:, None])
+        l = l * alpha + tl.sum(p, axis=1)
+        acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None])
+        m = m_new
+    return m, l, acc
+
+
+@triton.jit
+def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr,
     stride_qb, stride_qh, stride_qn,
     stride_kb, stride_kh, stride_kn,
@@ -19,13 +37,11 @@ def specialised_attention_kernel(
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    offs_n = tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, D)
     batch = (tl.program_id(1) // H).to(tl.int64)
     head = (tl.program_id(1) % H).to(tl.int64)
     rows = offs_m[:, None] < N_q
-    # One descriptor a head: it ends where the head ends, and what lies past the end comes as 0. q needs one as well:
-    # were q a tile of pointers, Triton 3.6 to 3.9 would refuse to specialise the loop for Hopper.
+    # one descriptor a head: it ends where the head ends
     q_base = q_ptr + batch * stride_qb + head * stride_qh
     k_base = k_ptr + batch * stride_kb + head * stride_kh
     v_base = v_ptr + batch * stride_vb + head * stride_vh
@@ -38,16 +54,9 @@ def specialised_attention_kernel(
     l = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, D], dtype=tl.float32)
     scale *= 1.4426950408889634  # log2(e)
-    for first in tl.range(0, N_k, BLOCK_N, warp_specialize=True):
-        k = k_desc.load([first, 0])
-        v = v_desc.load([first, 0])
-        s = tl.where((first + offs_n < N_k)[None, :], tl.dot(q, k.T), float("-inf"))
-        m_new = tl.maximum(m, tl.max(s, axis=1) * scale)
-        alpha = tl.exp2(m - m_new)
-        p = tl.exp2(s * scale - m_new[:, None])
-        l = l * alpha + tl.sum(p, axis=1)
-        acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None])
-        m = m_new
+    whole = N_k // BLOCK_N * BLOCK_N  # keys in whole tiles: no mask there
+    m, l, acc = attend(q, k_desc, v_desc, m, l, acc, 0, whole, N_k, scale, RAGGED=False, BLOCK_N=BLOCK_N)
+    m, l, acc = attend(q, k_desc, v_desc, m, l, acc, whole, N_k, N_k, scale, RAGGED=True, BLOCK_N=BLOCK_N)
 
     out_base = out_ptr + batch * stride_ob + head * stride_oh
     out_ptrs = out_base + offs_m[:, None] * stride_on + offs_d[None, :] * stride_od
@@ -72,10 +81,12 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
     if out.numel() == 0:
         return out
     q, k, v = described(q), described(k), described(v)
-    BLOCK_M, BLOCK_N = 128, 64
+    # At D = 128 a program takes 96 KB of shared memory and 255 registers a thread: two fit beside each other, and the
+    # tensor cores work for one while the other computes its exponentials.
+    BLOCK_M, BLOCK_N = (128, 64) if D == 128 else (64, 128)
     triton.set_allocator(allocate)
     grid = (triton.cdiv(N_q, BLOCK_M), B * H)
-    specialised_attention_kernel[grid](
+    attention_kernel[grid](
         q, k, v, out, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride(), H, N_q, N_k, D**-0.5,
         D=D, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, num_warps=4, num_stages=2,
     )  # fmt: skip

@@ -1,0 +1,110 @@
+"""What the ladder lessons say of times stands in the record, and the record is of the rungs that are here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.ladders.__main__ import fingerprint
+from benchmarks.ladders.page import RECORD, ladder_table, rung_table
+from benchmarks.ladders.report import markdown
+from benchmarks.ladders.settings import FOLDERS, SETTINGS, rungs
+from tests.evidence.test_ladders import lesson
+
+
+@pytest.fixture(scope="module")
+def record() -> dict:
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def took(record: dict, setting: str, candidate: str) -> float:
+    """Microseconds of the one candidate whose name begins so."""
+    (row,) = [row for name, row in record["settings"][setting]["rows"].items() if name.startswith(candidate)]
+    assert row["wrong"] is None
+    return row["median_us"]
+
+
+def test_the_record_is_of_these_rungs(record):
+    assert set(record["settings"]) == {setting.name for setting in SETTINGS}
+    for setting in SETTINGS:
+        result = record["settings"][setting.name]
+        assert result["rungs"] == fingerprint(setting.ladder), f"measure again: {setting.ladder}"
+        assert not result["failed"] and not any(row["wrong"] for row in result["rows"].values())
+        assert {rung.label for rung in setting.rungs()} <= set(result["rows"])
+    assert RECORD.with_suffix(".md").read_text(encoding="utf-8") == markdown(record)
+
+
+@pytest.mark.parametrize("ladder", FOLDERS)
+def test_the_pages_show_the_record(record, ladder):
+    """After a new measurement: `python -m benchmarks.ladders.page` prints the tables."""
+    first, *pages, last = lesson(ladder)
+    for page, rung in zip(pages, rungs(ladder), strict=True):
+        assert rung_table(record, rung) in page
+    assert ladder_table(record, ladder) in last
+    words = " ".join(first.split())
+    torch, triton = record["versions"]["torch"].partition("+")[0], record["versions"]["triton"]
+    assert f"an {record['device']} with torch {torch} and Triton {triton} on {record['date']}" in words
+
+
+def says(ladder: str, page: int, text: str) -> bool:
+    """Page 0 introduces, then come the rungs by number; -1 is the last."""
+    return text in " ".join(lesson(ladder)[page].split())
+
+
+def shown(record: dict, setting: str, numerator: str, denominator: str) -> str:
+    return f"{took(record, setting, numerator) / took(record, setting, denominator):.2f}"
+
+
+def test_what_the_softmax_pages_say_of_the_times(record):
+    wide, square, odd, narrow = "4096 x 32768", "32768 x 4096", "10922 x 12288", "524288 x 128"
+    assert took(record, square, "4") > took(record, square, "1") and took(record, narrow, "4") > took(
+        record, narrow, "2"
+    )
+    assert says("softmax", 4, "It loses where rows are narrow")
+    assert says("softmax", 5, f"cost it {shown(record, wide, '5', '1')} times rung 1's time, not 1.5")
+    assert all(took(record, s, "5") > took(record, s, n) for s in (wide, square, odd) for n in "1234")
+
+
+def test_what_the_matmul_pages_say_of_the_times(record):
+    small, medium, large = (f"{n} x {n} x {n}" for n in (2048, 4096, 8192))
+    assert says("matmul", 1, f"{took(record, medium, '1') / 1e3:.1f} ms at 4096³ are 39 times the 2.1 ms")
+    assert round(took(record, medium, "1") / (2 * 4096**3 / 67e12 * 1e6)) == 39
+    assert says("matmul", 3, f"it does not explain the {shown(record, small, '2', '3')}")
+    assert shown(record, medium, "2", "3") == "1.00" and shown(record, large, "2", "3") == "1.01"
+    of_cublas = [shown(record, size, "torch", "4") for size in (small, medium, large)]
+    assert says("matmul", 4, f"{min(of_cublas)} to {max(of_cublas)} of cuBLAS")
+    lost = [round(took(record, size, "5") - took(record, size, "4")) for size in (small, medium, large)]
+    assert lost == [2, 8, 21] and says("matmul", 5, "2 µs more at 2048³") and says("matmul", 5, "8 at 4096³")
+    rounds = [-(-((n // 128) * (n // 256)) // 132) for n in (2048, 4096, 8192)]
+    assert rounds == [1, 4, 16] and all(1 <= us / n <= 2.1 for us, n in zip(lost, rounds, strict=True))
+    assert round(took(record, medium, "5") - took(record, medium, "6")) == 12
+    of_rung_6 = [shown(record, size, "6", "7") for size in (small, medium, large)]
+    assert says("matmul", 7, f"{min(of_rung_6)} to {max(of_rung_6)} of rung 6's speed")
+    assert of_question("matmul-descriptors", "descriptors", "pointers") == "0.98"
+    assert of_question("warp-specialise", "warp_specialize=True", "warp_specialize=False") == "1.17"
+
+
+def of_question(key: str, numerator: str, denominator: str) -> str:
+    """From the record of `python -m benchmarks.questions`."""
+    questions = json.loads(RECORD.with_name("questions-nvidia-h200.json").read_text(encoding="utf-8"))
+    rows = questions["questions"][key]["rows"]
+    return f"{rows[numerator]['median_us'] / rows[denominator]['median_us']:.2f}"
+
+
+def test_what_the_attention_pages_say_of_the_times(record):
+    short, long, slim = (f"attention, B=4 H=16 N={n} D={d}" for n, d in ((1024, 128), (4096, 128), (4096, 64)))
+    causal = [f"causal {setting}" for setting in (short, long)]
+    assert round(took(record, long, "1") / (3 * 64 * 4096**2 * 4 / 4.8e12 * 1e6), 1) == 1.9
+    plain = took(record, long, "5")
+    assert says("attention", 7, f"rung 5 takes {plain:,.1f} µs without a mask")
+    assert round(took(record, causal[1], "7") / plain, 2) == 0.70 and round(1056 / 2048, 2) == 0.52
+    questions = json.loads(RECORD.with_name("questions-nvidia-h200.json").read_text(encoding="utf-8"))["questions"]
+    large_tile = questions["exp2"]["rows"]["exp2"]  # 128 x 128, two stages
+    assert 1.05 < large_tile["median_us"] / plain < 1.15 and says("attention", 5, "about a tenth longer")
+    assert of_question("mask-everywhere", "every tile", "solution") == "1.19"
+    assert of_question("long-first", "short first", "long first") == "1.02"
+    best = {short: "6", long: "6", slim: "6", causal[0]: "8", causal[1]: "8"}
+    for call in ("SDPA cuDNN", "SDPA flash"):
+        shares = [shown(record, setting, call, rung) for setting, rung in best.items()]
+        assert says("attention", -1, f"{min(shares)} to {max(shares)} of")
