@@ -139,7 +139,8 @@ def wrapped(text: str, width: int) -> str:
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced and len(line) > width and not line.startswith(("    ", "|")):
-            indent = " " * (len(line) - len(line.lstrip(" -*0123456789.")))
+            mark = re.match(r"\s*(?:(?:[-*]|\d+\.) +)?", line)
+            indent = " " * (len(mark[0]) if mark else 0)
             out += textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
             continue
         out.append(line)
