@@ -128,3 +128,13 @@ def test_colour_only_on_a_terminal_and_not_with_no_color(
     assert done.returncode == 1
     assert "not started" in shown
     assert ("\x1b[" in shown) is not no_color
+
+
+def test_only_a_list_is_indented_where_it_goes_on() -> None:
+    from tutor.course.text import wrapped
+
+    long = "word " * 12
+    assert wrapped(f"- {long}", 40).splitlines()[1].startswith("  word")
+    assert wrapped(f"12. {long}", 40).splitlines()[1].startswith("    word")
+    for prose in (f"16 tokens {long}", f"**Layout.** {long}", f"4096³ {long}"):
+        assert all(not line.startswith(" ") for line in wrapped(prose, 40).splitlines())
