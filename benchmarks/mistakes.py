@@ -22,9 +22,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.side_by_side import Graders, write  # noqa: E402
+from benchmarks.side_by_side import Graders  # noqa: E402
 from grader.catalog import find  # noqa: E402
 from tests.grader.mistakes import KnownMistake, all_mistakes  # noqa: E402
+from tutor.whole_files import write_atomically  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 NAMED = 0.95  # share of the mistakes that must get their own name
@@ -156,7 +157,8 @@ def main() -> int:
             if not options.only and not options.no_write:
                 device = "interpreter" if options.backend == "interpreter" else row.verdict["device"]
                 path = options.out / f"mistakes-{device.lower().replace(' ', '-')}.md"
-                write(path, table([r for r in rows if r], time.perf_counter() - started, options.backend))
+                text = table([r for r in rows if r], time.perf_counter() - started, options.backend)
+                write_atomically(path, text.encode())
     done = [row for row in rows if row]
     escaped, named = [row.mistake.id for row in done if row.escaped], sum(row.named for row in done)
     share = f"{named / max(len(done), 1):.1%}"

@@ -1,12 +1,10 @@
-"""Several graders at work at once, one for each thread, and tables that grow as results come."""
+"""Several graders at work at once, one for each thread."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.server import GraderServer
@@ -50,11 +48,3 @@ class Graders:
             futures = {threads.submit(work, item): place for place, item in enumerate(items)}
             for future in as_completed(futures):
                 yield futures[future], future.result()
-
-
-def write(path: Path, text: str) -> None:
-    """Whole or not at all: a run may be stopped at any time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(f"{path.suffix}.part")
-    beside.write_text(text)
-    os.replace(beside, path)

@@ -17,9 +17,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.side_by_side import Graders, write  # noqa: E402
+from benchmarks.side_by_side import Graders  # noqa: E402
 from grader.catalog import ExerciseFiles, exercises  # noqa: E402
 from grader.grade import load_problem  # noqa: E402
+from tutor.whole_files import write_atomically  # noqa: E402
 
 COLUMNS = (
     "exercise", "status", "verified", "launches", "s usual", "s verified", "s replay", "µs usual", "µs replay",
@@ -51,7 +52,7 @@ def main() -> int:
             found[place] = columns
             print(row(columns), flush=True)
             if options.out:
-                write(options.out, "\n".join([*head, *(row(c) for c in found if c)]) + "\n")
+                write_atomically(options.out, ("\n".join([*head, *(row(c) for c in found if c)]) + "\n").encode())
     return 1 if fell_short else 0
 
 

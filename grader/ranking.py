@@ -18,7 +18,14 @@ LAUNCH_BOUND = 0.8  # host time over device time from which preparing the launch
 def summary(values: list[float]) -> list[float]:
     """Median, 20th and 80th percentile."""
     ordered = sorted(values)
-    return [median_of(ordered), ordered[int(0.2 * (len(ordered) - 1))], ordered[int(0.8 * (len(ordered) - 1))]]
+    last = len(ordered) - 1
+    return [median_of(ordered), ordered[round(0.2 * last)], ordered[round(0.8 * last)]]
+
+
+def wide(spread: list[float]) -> bool:
+    """Whether a spread (median, p20, p80) is too wide to say anything of the time."""
+    median, p20, p80 = spread
+    return (p80 - p20) / median > NOISY
 
 
 def apart(one: list[float], other: list[float]) -> bool:
@@ -39,7 +46,7 @@ def rank_of(share_of: Any, spread: list[float], fair: float, fast: float, most: 
 
     if share_of(median) > most:
         return "not_believed"
-    if (p80 - p20) / median > NOISY or mark(p20) != mark(p80):
+    if wide(spread) or mark(p20) != mark(p80):
         return "too_noisy"
     return mark(median)
 

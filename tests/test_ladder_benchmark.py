@@ -195,10 +195,10 @@ def test_what_is_timed_reaches_the_tables(monkeypatch: pytest.MonkeyPatch, said:
     process.time_setting(setting, Clocked("cpu"), ["2 rows"], limits)
     run.keep("softmax", said[-1])
     assert run.record["settings"][setting.name]["rows"]["1 row"] == {
-        "wrong": None, "median_us": 10.0, "p20_us": 9.0, "p80_us": 10.0, "rounds": 3,
+        "wrong": None, "median_us": 10.0, "p20_us": 9.0, "p80_us": 11.0, "rounds": 3,
     }  # fmt: skip
     text = run.stem.with_suffix(".md").read_text()
-    assert "| 5 online | 10.0 | 9.0–10.0 | within the spread |" in text and "| 2 rows | – |" in text
+    assert "| 5 online | 10.0 | 9.0–11.0 | within the spread |" in text and "| 2 rows | – |" in text
     assert "4000 GB/s copied, 700 TFLOP/s multiplied" in text
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.ladders.report import gain, share, usable
 from benchmarks.ladders.settings import FOLDERS, ROOT, SETTINGS, Rung, Setting, rungs
-from grader.ranking import NOISY, apart
+from grader.ranking import apart, wide
 
 RECORD = ROOT / "benchmarks" / "results" / "ladders-nvidia-h200.json"
 COMPARED = {  # ladder to the library's calls that its pages name, first the one on the pages of the rungs
@@ -42,7 +42,7 @@ def speed(setting: Setting, rows: dict[str, Any], row: dict[str, Any], call: str
     if not other or not usable(other):
         return "–"
     ratio = other["median_us"] / row["median_us"]
-    noisy = any((each["p80_us"] - each["p20_us"]) / each["median_us"] > NOISY for each in (other, row))
+    noisy = any(wide([each["median_us"], each["p20_us"], each["p80_us"]]) for each in (other, row))
     return (f"{ratio:.2f}" if ratio >= 0.05 else f"{ratio:.1g}") + (", noisy" if noisy else "")
 
 

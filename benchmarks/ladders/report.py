@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ladders.settings import SETTINGS, Setting
-from grader.ranking import MOST, NOISY, apart
+from grader.ranking import MOST, apart, wide
 
 COLUMNS = "candidate, median, p20–p80, gain over the rung below, rate, % of limit, × best library call".split(", ")
 
@@ -28,7 +28,7 @@ def gain(below: dict[str, Any] | None, row: dict[str, Any]) -> str:
     """`2.10 ×`; where the spreads overlap or a time is noisy, that and no number."""
     if below is None:
         return "–"
-    if any((r["p80_us"] - r["p20_us"]) / r["median_us"] > NOISY for r in (below, row)):
+    if any(wide([r["median_us"], r["p20_us"], r["p80_us"]]) for r in (below, row)):
         return "too noisy"
     if not apart(*([r["median_us"], r["p20_us"], r["p80_us"]] for r in (below, row))):
         return "within the spread"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.questions.question import Question
-from grader.ranking import MOST, NOISY, apart
+from grader.ranking import MOST, apart, wide
 
 COLUMNS = ("variant", "median", "p20–p80", "time over the first's", "rate", "registers", "spilled bytes",
            "shared bytes", "allocated")  # fmt: skip
@@ -36,7 +36,7 @@ def against(first: dict[str, Any] | None, row: dict[str, Any]) -> str:
     if first is None or first is row or not first.get("median_us"):
         return "–"
     text = f"{row['median_us'] / first['median_us']:.2f} ×"
-    if any((r["p80_us"] - r["p20_us"]) / r["median_us"] > NOISY for r in (first, row)):
+    if any(wide([r["median_us"], r["p20_us"], r["p80_us"]]) for r in (first, row)):
         return f"{text}, noisy"
     return text if apart(*(_spread(r) for r in (first, row))) else f"{text}, within the spread"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from grader.ranking import NOISY, apart
+from grader.ranking import apart, wide
 from tutor.bench.record import Record
 
 DRIFT = 0.03  # of the measured limit between two runs, from which the device itself may have changed
@@ -63,7 +63,7 @@ def compare(old: Record, new: Record) -> Comparison:
 def _change(name: str, case: str, old: dict[str, Any], new: dict[str, Any]) -> Change:
     before, after = _spread(old), _spread(new)
     state: Literal["slower", "faster", "same", "too_noisy"] = "same"
-    if any((p80 - p20) / median > NOISY for median, p20, p80 in (before, after)):
+    if wide(before) or wide(after):
         state = "too_noisy"
     elif apart(before, after):
         state = "slower" if after[0] > before[0] else "faster"
