@@ -198,7 +198,7 @@ def test_what_is_timed_reaches_the_tables(monkeypatch: pytest.MonkeyPatch, said:
         "wrong": None, "median_us": 10.0, "p20_us": 9.0, "p80_us": 11.0, "rounds": 3,
     }  # fmt: skip
     text = run.stem.with_suffix(".md").read_text()
-    assert "| 5 online | 10.0 | 9.0–11.0 | within the spread |" in text and "| 2 rows | – |" in text
+    assert "| 5 online | 10.0 | 9.0–11.0 | too noisy |" in text and "| 2 rows | – |" in text
     assert "4000 GB/s copied, 700 TFLOP/s multiplied" in text
 
 
