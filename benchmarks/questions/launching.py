@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -197,7 +198,8 @@ def graph_break(place: Place, inputs: Any) -> Call:
         try:
             torch.compile(asks, fullgraph=True)(x, y)
         except Exception as error:
-            return f"{type(error).__name__}: {str(error).strip()}"[:2000]
+            here = str(Path(__file__).resolve().parents[2])
+            return f"{type(error).__name__}: {str(error).strip()}".replace(f"{here}/", "")[:2000]
         return "nothing: it ran"
 
     return Call(run, lambda: None, clock="says", torch=True)
