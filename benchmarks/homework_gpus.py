@@ -31,18 +31,17 @@ ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = ("vector_add", "affine_relu", "row_sum", "softmax", "rms_norm", "transpose", "gelu", "row_max")
 FAULTY = 12  # one submission in so many
 ASSIGNMENT = "title: On several GPUs\nexercises:\n" + "".join(f"  - exercise: {name}\n" for name in EXERCISES)
+ALLOWED = ("passed", "out_of_bounds", "crashed", "runtime_error")
 AGREED = 0.95  # share of the pairs
 
 
 def make_class(folder: Path, count: int) -> None:
     """`count` folders of one file; those that fault are named so."""
     for number in range(count):
-        slug = EXERCISES[number % len(EXERCISES)]
-        text = find(slug).solution.read_text() + f"\n# learner {number}\n"
         faulty = number % FAULTY == FAULTY - 1
+        slug = "vector_add" if faulty else EXERCISES[number % len(EXERCISES)]
+        text = find(slug).solution.read_text() + f"\n# learner {number}\n"
         if faulty:
-            slug = "vector_add"
-            text = find(slug).solution.read_text() + f"\n# learner {number}\n"
             text = text.replace("tl.store(out_ptr + offs", "tl.store(out_ptr + offs + (1 << 40)")
             assert "1 << 40" in text
         place = folder / f"{number:03}-{'faults' if faulty else 'right'}"
@@ -54,13 +53,8 @@ class Busy:
     """The utilisation that the driver reports of some GPUs, in percent, every half second while the block runs."""
 
     def __init__(self, devices: str) -> None:
-        self.command = [
-            "nvidia-smi",
-            "-i",
-            devices,
-            "--query-gpu=index,utilization.gpu",
-            "--format=csv,noheader,nounits",
-        ]
+        what = ["--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits"]
+        self.command = ["nvidia-smi", "-i", devices, *what]
         self.samples: dict[str, list[float]] = {}
         self._stop = threading.Event()
 
@@ -147,9 +141,6 @@ def surprises(found: dict[str, Any]) -> list[str]:
     passed = sum(g["status"] == "passed" for g in grades)
     wanted = len(grades) - len(grades) // FAULTY
     return faults + ([] if passed == wanted else [f"{passed} of {len(grades)} passed, {wanted} must"])
-
-
-ALLOWED = ("passed", "out_of_bounds", "crashed", "runtime_error")
 
 
 def compared(root: Path, one: str, other: str) -> tuple[list[str], bool]:
