@@ -77,6 +77,8 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
         cause = known.cause
         if cause == "kernel_without_source":
             status = "compile_error"  # also at import: it is the compiler that cannot read the kernel
+        elif cause == "tensor_on_the_cpu":
+            status = "runtime_error"  # the launcher says so, which lies among the compiler's files
         message = f"{known.short or _text(reason)}. Try: {known.advice}."
     else:
         message = f"{type(reason).__name__}: {_text(reason)}"
@@ -87,6 +89,11 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
 
 # the compiler wraps what it caught in its own text: NameError('…')
 WRAPPED = re.compile(r"""^\w+\((?P<quote>['"])(?P<text>.*)(?P=quote)\)$""", re.DOTALL)
+
+
+EXCERPTS = ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure")
+# torch.compile passes on the text of a compiler's error, and not the error
+QUOTED = re.compile(r"\bCompilationError: at (?P<line>\d+):\d+:\s+def (?P<kernel>\w+)\(")
 
 
 def _text(error: BaseException) -> str:
@@ -102,7 +109,7 @@ def _unwrapped(error: BaseException) -> str:
     text = str(error).strip()
     # a CompilationError's text ends with the reason, after the source excerpt
     lines = [line for line in text.splitlines() if line.strip()]
-    if type(error).__name__ in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
+    if type(error).__name__ in EXCERPTS or QUOTED.search(text):
         marker = next((i for i, line in enumerate(lines) if set(line.strip()) == {"^"}), None)
         reason = " ".join(lines[marker + 1 :]) if marker is not None else lines[-1] if lines else ""
         wrapped = WRAPPED.match(reason)
@@ -156,6 +163,9 @@ def _compile_error(chain: list[BaseException], module: Any) -> tuple[int | None,
     passes = [
         link for link in chain if "/triton/compiler/" in _innermost_file(link) or "/backends/" in _innermost_file(link)
     ]
+    quoted = QUOTED.search(str(chain[-1]))
+    if quoted is not None:
+        return _line_of(getattr(module, quoted["kernel"], None), int(quoted["line"])), chain[-1]
     if passes and type(chain[-1]).__name__ != "OutOfResources":
         return None, chain[-1]
     return None
@@ -167,10 +177,23 @@ def _source_line(error: Any, module: Any) -> int | None:
     if node is None or not hasattr(node, "lineno"):
         return None
     for value in vars(module).values() if module is not None else ():
-        kernel = value
-        while kernel is not None and not hasattr(kernel, "raw_src") and hasattr(kernel, "fn"):
-            kernel = kernel.fn
+        kernel = _function_of(value)
         if getattr(kernel, "src", None) == source and hasattr(kernel, "raw_src"):
-            skipped = next((i for i, text in enumerate(kernel.raw_src) if text.lstrip().startswith("def ")), 0)
-            return int(kernel.starting_line_number + skipped + node.lineno - 1)
+            return _line_of(kernel, node.lineno)
     return None
+
+
+def _function_of(kernel: Any) -> Any:
+    """Below an autotuner and its like."""
+    while kernel is not None and not hasattr(kernel, "raw_src") and hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    return kernel
+
+
+def _line_of(kernel: Any, lineno: int) -> int | None:
+    """The line of the file, of a line counted from the kernel's `def`."""
+    kernel = _function_of(kernel)
+    if not hasattr(kernel, "raw_src"):
+        return None
+    skipped = next((i for i, text in enumerate(kernel.raw_src) if text.lstrip().startswith("def ")), 0)
+    return int(kernel.starting_line_number + skipped + lineno - 1)
