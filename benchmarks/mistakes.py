@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -60,7 +62,8 @@ class Graded:
         if self.right:
             return self.verdict["status"] == "passed"
         by_chance = self.mistake.cuda_statuses if self.backend == "cuda" else ()
-        return self.verdict["status"] in {self.mistake.status, *by_chance} - {"passed"}
+        wanted = {self.mistake.status, *by_chance}
+        return self.verdict["status"] in (wanted if self.mistake.status == "passed" else wanted - {"passed"})
 
     @property
     def named(self) -> bool:
@@ -77,7 +80,7 @@ class Graded:
 
     @property
     def escaped(self) -> bool:
-        return self.verdict["status"] == "passed" and not self.right
+        return self.verdict["status"] == "passed" and self.mistake.status != "passed" and not self.right
 
 
 def graded(graders: Graders, mistake: KnownMistake, folder: Path, backend: str) -> Graded:
@@ -97,10 +100,20 @@ def graded(graders: Graders, mistake: KnownMistake, folder: Path, backend: str) 
     raise RuntimeError(f"{mistake.id}: {reason}")
 
 
-def table(rows: list[Graded], seconds: float, backend: str) -> str:
+def why_not(mistake: KnownMistake, backend: str, gpus: int) -> str | None:
+    """Why a mistake is not graded here; None where it is."""
+    if mistake.why_not_run or not mistake.needs_cuda:
+        return mistake.why_not_run
+    if backend != "cuda":
+        return "needs a GPU" if mistake.gpus == 1 else f"needs {mistake.gpus} GPUs"
+    return f"needs {mistake.gpus} GPUs, of which {gpus} can be seen" if gpus < mistake.gpus else None
+
+
+def table(rows: list[Graded], seconds: float, backend: str, gpus: int) -> str:
     versions = rows[0].verdict["versions"]
     caught, named, located = (sum(getattr(row, name) for row in rows) for name in ("caught", "named", "located"))
     passed, right = sum(row.escaped for row in rows), sum(row.right for row in rows)
+    remarked = sum(row.caught and row.mistake.status == "passed" for row in rows)
     exercises = {row.mistake.exercise for row in rows}
     text = [
         f"# Known mistakes, graded on {'the interpreter' if backend == 'interpreter' else rows[0].verdict['device']}",
@@ -110,7 +123,9 @@ def table(rows: list[Graded], seconds: float, backend: str) -> str:
         "",
         f"{len(rows)} submissions in {len(exercises)} exercises, {seconds:.0f} s. Passed though wrong: {passed}. "
         f"Status as expected: {caught}. Right by name: {named} ({named / len(rows):.1%}). "
-        f"Line as expected: {located}." + (f" Right on a GPU, and passed there: {right}." if right else ""),
+        f"Line as expected: {located}."
+        + (f" Right on a GPU, and passed there: {right}." if right else "")
+        + (f" Passed with a remark, as expected: {remarked}." if remarked else ""),
         "",
         "No. is the place in the list of mistakes collected from public issue trackers; D: the interpreter and the "
         "compiler disagree.",
@@ -132,7 +147,7 @@ def table(rows: list[Graded], seconds: float, backend: str) -> str:
         text.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     text += ["", "## Not run here", "", "| exercise | no. | mistake | why |", "|---|---|---|---|"]
     for mistake in all_mistakes():
-        why = mistake.why_not_run or ("needs a GPU" if mistake.needs_cuda and backend != "cuda" else None)
+        why = why_not(mistake, backend, gpus)
         if why:
             text.append(f"| {mistake.exercise} | {', '.join(mistake.numbers)} | {mistake.title} | {why} |")
     return "\n".join(text) + "\n"
@@ -146,8 +161,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--no-write", action="store_true", help="print, and leave the results file alone")
     options = parser.parse_args()
-    chosen = [m for m in all_mistakes() if not m.why_not_run and options.only in m.id]
-    chosen = [m for m in chosen if options.backend == "cuda" or not m.needs_cuda]
+    gpus = torch.cuda.device_count() if options.backend == "cuda" else 0
+    chosen = []
+    for mistake in all_mistakes():
+        if options.only in mistake.id:
+            why = why_not(mistake, options.backend, gpus)
+            chosen += [] if why else [mistake]
+            if why and options.only:
+                print(f"not run: {mistake.id}: {why}")
     rows: list[Graded | None] = [None] * len(chosen)
     path, started = None, time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, Graders(options.servers) as graders:
@@ -157,7 +178,7 @@ def main() -> int:
             if not options.only and not options.no_write:
                 device = "interpreter" if options.backend == "interpreter" else row.verdict["device"]
                 path = options.out / f"mistakes-{device.lower().replace(' ', '-')}.md"
-                text = table([r for r in rows if r], time.perf_counter() - started, options.backend)
+                text = table([r for r in rows if r], time.perf_counter() - started, options.backend, gpus)
                 write_atomically(path, text.encode())
     done = [row for row in rows if row]
     escaped, named = [row.mistake.id for row in done if row.escaped], sum(row.named for row in done)

@@ -242,8 +242,9 @@ def submissions(folder: Path, only: str) -> tuple[list[Submission], list[str]]:
         if mistake.why_not_run is not None:
             left_out.append(f"{name}: {mistake.why_not_run}")
             continue
-        if (mistake.needs_cuda and not GPU) or (mistake.right_on_cuda and GPU):
-            left_out.append(f"{name}: {'no mistake on a GPU' if GPU else 'needs a GPU'}")
+        if (mistake.needs_cuda and not GPU) or (mistake.right_on_cuda and GPU) or mistake.gpus > 1:
+            why = f"needs {mistake.gpus} GPUs" if mistake.gpus > 1 else "no mistake on a GPU" if GPU else "needs a GPU"
+            left_out.append(f"{name}: {why}")
             continue
         path = folder / f"mistake-{number:03}.py"
         path.write_text(mistake.text(find(mistake.exercise).solution.read_text()))

@@ -124,8 +124,9 @@ class CaseRunner:
 
         Only in the interpreter: `trace` records "stores" or "accesses"; `order` of the programs: "forward", "reversed"
         or "shuffled". `configuration`: which autotuned kernel must run with which of its configurations. Only on CUDA:
-        `elsewhere` makes another "stream" or "device" the current one. Of a gradient: only the inputs `gradients_of`
-        require one (none named: all that may), and the backward runs `backwards` times.
+        `elsewhere` makes another "stream" the current one, or puts the tensors on the second GPU while the first one
+        ("device") or that one ("second GPU") is current. Of a gradient: only the inputs `gradients_of` require one
+        (none named: all that may), and the backward runs `backwards` times.
         """
         arena = self.buffers.arena
         layout, arguments, outputs = self.write_inputs(values)

@@ -42,6 +42,7 @@ GENERAL: dict[str, tuple[str, str]] = {
     "wrong_configuration": ("autotuning", "m05.lesson.autotune"),
     "not_autotuned": ("autotuning", "m05.lesson.autotune"),
     "ignores_current_stream": ("launch", "m02.lesson.launch"),
+    "wrong_device_current": ("launch", "m02.lesson.launch"),  # beside a pass
     "computed_by_torch": ("launch", "m02.lesson.launch"),
     "wrong_shape": ("launch", "m02.lesson.skeleton"),
     "wrong_count": ("launch", "m02.lesson.skeleton"),
@@ -86,6 +87,7 @@ GENERAL: dict[str, tuple[str, str]] = {
     "tuned_argument_passed": ("autotuning", "m05.quiz.naming"),
     "tensor_on_the_cpu": ("launch", "m02.lesson.launch"),
     "device_hard_coded": ("launch", "m02.lesson.launch"),
+    "device_guard_on_the_cpu": ("launch", "m02.lesson.launch"),
     "no_gradient": ("autograd", "m08.lesson.autograd"),
     "wrong_number_of_gradients": ("autograd", "m08.quiz.none"),
     "gradient_for_wrong_input": ("autograd", "m08.quiz.none"),
@@ -113,6 +115,7 @@ LINES: dict[str, str] = {
     "gradient_for_wrong_input": r"\bdef backward\([\s\S]*?\breturn\b",
     "not_contiguous": r"\bempty_like\(",
     "wrap_triton_forgotten": r"\b\w+\[[^\n]*\]\(",
+    "wrong_device_current": r"\b\w+\[[^\n]*\]\(",
     "output_stored_with_input_strides": r"\bout_\w+\s*\+.*\bstride_x",
 }
 

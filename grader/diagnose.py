@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from grader import signs
@@ -61,6 +61,10 @@ def finish(grade: Grade) -> None:
             verdict.diagnosis["concept"], verdict.diagnosis["see"] = GENERAL[cause]
         if verdict.diagnosis["line"] is None:
             verdict.diagnosis["line"] = line_of_pattern(source, LINES.get(cause))
+    elif verdict.status == "passed" and verdict.remark is not None:
+        case, remark = verdict.remark
+        line = remark.line or line_of_pattern(source, LINES.get(remark.cause))
+        verdict.diagnosis = {**asdict(remark), "line": line, "case": case.name}
 
 
 def _seen_beside(grade: Grade) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -25,12 +27,30 @@ class RunnerMemory:
         self.arena.set_(storage)
         self.arena = self.arena[message["start"] : message["start"] + message["size"]]
 
+    @contextmanager
+    def lying_on(self, device: torch.device) -> Iterator[None]:
+        """An arena that lies on another GPU for a while: a copy, which is copied back at the end, guard bands and all.
+
+        Both ways go through the host. After a copy from GPU to GPU each may reach the other's memory (PyTorch asks for
+        peer access), and a kernel on the wrong one would be right.
+        """
+        ours, known = self.arena, self.arguments
+        assert ours is not None
+        self.arena, self.arguments = torch.empty_like(ours, device=device).copy_(ours.cpu()), {}
+        try:
+            yield
+        finally:
+            with suppress(RuntimeError):  # after a fault over there, nothing comes back
+                ours.copy_(self.arena.cpu())
+            self.arena, self.arguments = ours, known
+
     def tensor(self, place: dict[str, Any]) -> torch.Tensor:
         """A tensor of its own storage on the CPU; a view of the arena on CUDA."""
         dtype = getattr(torch, place["dtype"])
         shape, stride, offset = place["shape"], place["stride"], place["offset"]
         if 0 in shape:
-            return torch.empty_strided(shape, stride, dtype=dtype, device=self.device)
+            device = self.device if self.arena is None else self.arena.device
+            return torch.empty_strided(shape, stride, dtype=dtype, device=device)
         span = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
         if self.mapping is not None:
             flat = torch.frombuffer(self.mapping, dtype=dtype, count=span, offset=offset)

@@ -141,6 +141,12 @@ REASONS = (
         "several GPUs it may be another one than the input's",
     ),
     Reason(
+        r"Expected a cuda device, but got: cpu",
+        "device_guard_on_the_cpu",
+        "with torch.cuda.device_of(x), for an input x: on a GPU the same as torch.cuda.device(x.device), and for a "
+        "tensor on the CPU, as the interpreter's are, it does nothing",
+    ),
+    Reason(
         r"Pointer argument(?: \(at \d+\))? cannot be accessed from Triton",
         "tensor_on_the_cpu",
         "make every tensor that a kernel gets on the device of the input: torch.empty(…, device=x.device)",

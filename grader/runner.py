@@ -290,7 +290,9 @@ def serve(mode: str, spec: dict[str, Any], sock: Any, memory_fd: int | None) -> 
             runner.memory.open(message)
             channel.send({"event": "memory"})
         elif operation == "call":
-            channel.send(runner.call(message))
+            with elsewhere.tensors(message.get("elsewhere"), runner.memory):
+                reply = runner.call(message)
+            channel.send(reply)
         elif operation == "owner":
             channel.send(runner.owner(message))
         elif operation == "tuners":

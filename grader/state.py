@@ -10,6 +10,7 @@ import torch
 
 from grader import checks
 from grader.case_runner import CaseRunner, Outcome
+from grader.causes import general
 from grader.expectation import Values
 from grader.failures import Refused, RunnerGone
 from grader.grade import Grade
@@ -19,6 +20,12 @@ from grader.program_order import Finding, Passed
 if TYPE_CHECKING:
     from grader.judge import Judge
 
+WRONG_DEVICE = (
+    "Right, as long as the device of the tensors is the current one. With the tensors on cuda:1 while cuda:0 is "
+    "current, the call fails ({status}): {error}. PyTorch's own operations run where their tensors lie; Triton "
+    "launches on the current device. Put allocation and launch inside `with torch.cuda.device({tensor}.device):`, or "
+    "inside `with torch.cuda.device_of({tensor}):`, which does nothing for a tensor on the CPU."
+)
 MAY_BE_STATE = ("wrong_answer", "not_written", "wrong_shape", "wrong_dtype", "runtime_error", "out_of_bounds")
 
 
@@ -87,23 +94,35 @@ def another_stream(grade: Grade, runner: CaseRunner, passed: Sequence[Passed]) -
     return case, values, replace(outcome, status="wrong_answer", cause="ignores_current_stream", message=message)
 
 
-def another_device(judge: Judge, grade: Grade, passed: Sequence[Passed]) -> str | None:
-    """With two GPUs: a note where the call is wrong, or dies, while the tensors' device is not the current one.
+def another_device(judge: Judge, grade: Grade, passed: Sequence[Passed]) -> None:
+    """With two GPUs: a remark where the call fails with its tensors on the second one while the first is current.
 
-    In a process of its own, which an illegal access may end. A note and no failure: Triton launches on the current
-    device, and PyTorch leaves it to the caller of a custom kernel to set it.
+    In a process of its own, which an illegal access may end, and only if the call is right there with the second GPU
+    current: what fails is then due to nothing else. A remark and no failure: Triton launches on the current device, and
+    nobody but the caller or the launcher sets it.
     """
     if torch.cuda.device_count() < 2:
-        return None
-    values = grade.values(passed[0].case)
+        return
+    case = passed[0].case
+    values = grade.values(case)
     try:
         with judge.runner(grade, "cuda", [values]) as runner:
-            outcome = checks.call(runner, values, elsewhere="device")
+            there = checks.call(runner, values, elsewhere="second GPU")
+            if there.status == "passed":
+                outcome = checks.call(runner, values, elsewhere="device")
     except (Refused, RunnerGone) as error:
-        outcome = Outcome("crashed", str(error))
-    if outcome.status == "passed":
-        return None
-    return (
-        "wrong_device_current: with tensors on cuda:0 while cuda:1 is current the call fails "
-        f"({outcome.status}): launch inside `with torch.cuda.device(x.device):`"
-    )
+        there = Outcome("crashed", str(error))
+    if there.status != "passed":
+        grade.verdict.notes.append(f"not tried with another device current: on cuda:1 the call fails: {_said(there)}")
+    elif outcome.status != "passed":
+        tensor = next(
+            n for n, a in zip(grade.problem.parameters, values.args, strict=False) if isinstance(a, torch.Tensor)
+        )
+        message = WRONG_DEVICE.format(status=outcome.status.replace("_", " "), error=_said(outcome), tensor=tensor)
+        grade.verdict.remark = case, general("wrong_device_current", message, outcome.line)
+
+
+def _said(outcome: Outcome) -> str:
+    """In Triton's own words: that a pointer may be one of the CPU's, which they take it for, is not so here."""
+    lines = outcome.whole.strip().splitlines() if outcome.cause == "tensor_on_the_cpu" else []
+    return (lines[-1] if lines else str(outcome.message)).rstrip(".")

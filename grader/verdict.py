@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from grader.case_runner import Outcome
+from grader.causes import Diagnosis
 from grader.expectation import Values, work_of
 from grader.problem import Case, Problem
 
@@ -54,6 +55,7 @@ class Verdict:
     undefined_filler: bool = False
     tried: list[Failure] = field(default_factory=list)  # the other cases, run to tell mistakes apart; some passed
     smallest: Failure | None = None  # the smallest case that failed like `failure`
+    remark: tuple[Case, Diagnosis] | None = None  # what a pass does not cover: told if it stays a pass
     _traffic_size: int = -1
 
     def fail(self, status: str, message: str, cause: str | None, line: int | None = None, whole: str = "") -> None:

@@ -45,6 +45,18 @@ def test_a_failure_shows_the_case_the_cause_and_the_line(command: Run, tmp_path:
     assert "triton-prep show m01.quiz.a" in done.stdout
 
 
+def test_a_remark_beside_a_pass_is_told_and_leaves_it_a_pass(command: Run, work: Path) -> None:
+    command("init")
+    (work / "01-tiny" / "vector_add.py").write_text("launch(x)  # cause: wrong_device_current\n")
+    done = command("grade", "vector_add")
+    assert done.returncode == 0
+    assert "A remark beside the pass: wrong device current" in done.stdout and "Why" not in done.stdout
+    assert (
+        "✓ vector_add: passed (1 cases). A remark beside the pass: wrong device current"
+        in command("grade", "--all").stdout
+    )
+
+
 def test_json_is_the_graders_verdict_alone(command: Run, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("fine")

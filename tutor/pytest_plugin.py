@@ -153,7 +153,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Raises Shortfall."""
-        from tutor.verdict_text import status_words
+        from tutor.verdict_text import remark_lines, status_words
 
         if self.parent.untouched:
             pytest.skip(status_words("not_started"))
@@ -170,6 +170,8 @@ class CaseItem(pytest.Item):
             pytest.skip("a case failed")
         elif status != "passed":
             raise Shortfall(self._text(verdict))
+        elif remark := "\n".join(line.text for line in remark_lines(verdict, self._source())):
+            self.add_report_section("call", "remark", remark)  # pytest shows it with -rP
 
     def _one(self, case: dict[str, Any] | None, verdict: dict[str, Any]) -> None:
         from tutor.verdict_text import status_words
@@ -194,8 +196,10 @@ class CaseItem(pytest.Item):
     def _text(self, verdict: dict[str, Any]) -> str:
         from tutor.verdict_text import shortfall_lines
 
-        source = self.path.read_text(encoding="utf-8", errors="replace")
-        return "\n".join(line.text for line in shortfall_lines(verdict, source))
+        return "\n".join(line.text for line in shortfall_lines(verdict, self._source()))
+
+    def _source(self) -> str:
+        return self.path.read_text(encoding="utf-8", errors="replace")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return str(excinfo.value) if isinstance(excinfo.value, Shortfall) else super().repr_failure(excinfo)

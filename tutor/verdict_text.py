@@ -83,6 +83,11 @@ def verdict_lines(
     return [part for line in lines for part in _wrapped(line, width)]
 
 
+def remark_lines(verdict: Mapping[str, Any], source: str | None = None) -> list[Line]:
+    """What a pass does not cover, for a small place; empty where there is nothing, or no pass. Not wrapped."""
+    return list(_diagnosis(verdict, source, "")) if passed(verdict) else []
+
+
 def shortfall_lines(verdict: Mapping[str, Any], source: str | None = None) -> list[Line]:
     """Why it is not passed, without the rest: for a small place. Not wrapped."""
     return [
@@ -105,8 +110,7 @@ def _lines(verdict: Mapping[str, Any], source: str | None, look_up: str, onward:
         yield Line(f"  {title} on {device}" if title != name else f"  on {device}", "dim")
     if good and onward:
         yield Line(onward)
-    if not good:
-        yield from _diagnosis(verdict, source, look_up)
+    yield from _diagnosis(verdict, source, look_up)
     yield from _cases(verdict)
     yield from _failing(verdict)
     yield from _compile(verdict)
@@ -171,8 +175,9 @@ def _diagnosis(verdict: Mapping[str, Any], source: str | None, look_up: str) -> 
     diagnosis = verdict.get("diagnosis")
     if not diagnosis:
         return
-    cause = str(diagnosis.get("cause") or "").replace("_", " ")
-    yield Line(f"Why: {cause}" if cause not in ("", "unknown") else "What was seen", "head")
+    cause = str(diagnosis.get("cause") or "unknown").replace("_", " ")
+    named, unnamed = ("A remark beside the pass",) * 2 if passed(verdict) else ("Why", "What was seen")
+    yield Line(unnamed if cause == "unknown" else f"{named}: {cause}", "head")
     if diagnosis.get("message"):
         for text in str(diagnosis["message"]).splitlines():
             yield Line(f"  {text}")

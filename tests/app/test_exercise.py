@@ -38,6 +38,19 @@ def test_a_graded_file_shows_cases_and_verdict_and_is_recorded(session: New) -> 
     drive(story)
 
 
+def test_a_remark_beside_a_pass_is_shown_beside_it(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            await s.open(EXERCISE.id)
+            write(s, "# right\n# cause: wrong_device_current\n")
+            await s.keys("g")
+            await s.until_shown("A remark beside the pass: wrong device current")
+            assert "passed" in s.text() and "Why" not in s.text()
+            assert s.desk.progress.state(EXERCISE.id).passed
+
+    drive(story)
+
+
 def test_what_is_asked_next_is_shown_once_the_exercise_has_passed(session: New) -> None:
     async def story() -> None:
         async with session() as s:

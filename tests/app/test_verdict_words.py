@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tutor.verdict_text import case_line, shortfall_lines, verdict_lines
+from tutor.verdict_text import case_line, remark_lines, shortfall_lines, verdict_lines
 
 
 def verdict(**changes: Any) -> dict[str, Any]:
@@ -49,6 +49,20 @@ def test_the_diagnosis_names_the_item_that_explains_it_and_how_to_open_it() -> N
     lines = [line.text for line in shortfall_lines(bad, source="a\n  tl.store(p[i])")]
     assert lines[0].startswith("out of bounds") and "  line 2:  tl.store(p[i])" in lines
     assert not any("More in" in line for line in lines)
+
+
+def test_what_is_diagnosed_beside_a_pass_is_a_remark() -> None:
+    diagnosis = {"cause": "wrong_device_current", "message": "m", "line": 2, "see": "m02.lesson.launch"}
+    good = verdict(diagnosis=diagnosis)
+    lines = told(good, source="a\n  add_kernel[grid](x[i])").splitlines()
+    assert lines[0] == "✓ vector_add: passed"
+    assert "A remark beside the pass: wrong device current" in lines
+    assert "  line 2:  add_kernel[grid](x[i])" in lines
+    assert any(line.startswith("  More in m02.lesson.launch") for line in lines)
+    assert not any(word in "\n".join(lines) for word in ("Why", "✗", "FAIL"))
+    assert not [line for line in verdict_lines(good) if line.tone == "bad"]
+    assert [line.text for line in remark_lines(good)][:2] == [lines[2], "  m"]
+    assert not remark_lines(verdict()) and not remark_lines({**good, "status": "wrong_answer"})
 
 
 def test_a_pass_offers_what_comes_next_and_a_failure_does_not() -> None:

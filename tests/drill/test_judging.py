@@ -115,6 +115,14 @@ def test_a_kernel_wrong_in_some_cases_shows_on_edge_cases(begin: Begin, clock: H
     assert sitting.state.answers["optimise.1"].score == 0.0
 
 
+def test_what_is_remarked_beside_a_pass_is_called_no_cause(begin: Begin, clock: HandClock) -> None:
+    good = {**PASSED, "diagnosis": {"cause": "wrong_device_current", "see": "m02.lesson.launch"}}
+    sitting, _ = kernel(begin, clock, good, good, good)
+    answer = sitting.state.answers["kernel.1"]
+    assert answer.correct and answer.shares["kernel_coding"] == 1.0
+    assert answer.note == "4 of 4 cases passed on other inputs. Beside the pass: wrong device current."
+
+
 def test_a_grader_that_fails_counts_against_nobody(begin: Begin, clock: HandClock) -> None:
     sitting, _ = kernel(begin, clock, "the grader is gone", "the grader is gone")
     assert sitting.state.answers["kernel.1"].ungraded == "the grader is gone"

@@ -35,6 +35,7 @@ TEXTS = [
     ("ValueError: @jit functions should be defined in a Python file", "kernel_without_source"),
     ("ValueError: Conflicting meta-parameters: BLOCK. Make sure that", "tuned_argument_passed"),
     ("AssertionError: Torch not compiled with CUDA enabled", "device_hard_coded"),
+    ("ValueError: Expected a cuda device, but got: cpu", "device_guard_on_the_cpu"),
     ("ValueError: Pointer argument (at 2) cannot be accessed from Triton (cpu tensor?)", "tensor_on_the_cpu"),  # 3.6
     ("ValueError: Pointer argument cannot be accessed from Triton (cpu tensor?)", "tensor_on_the_cpu"),
     (

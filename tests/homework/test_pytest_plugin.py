@@ -69,6 +69,14 @@ def test_a_test_for_each_case_and_the_diagnosis_where_one_fails(pytester: pytest
     assert not (pytester.path / "imported").exists()
 
 
+def test_a_remark_beside_a_pass_is_no_failure_and_shown_on_demand(pytester: pytest.Pytester, log: Path) -> None:
+    (pytester.path / "own" / "row_sum.py").write_text("# cause: wrong_device_current\n")
+    done = run(pytester, "--triton-prep", "-rP", "own")
+    done.assert_outcomes(passed=2, skipped=2)
+    done.stdout.fnmatch_lines(["*remark*", "A remark beside the pass: wrong device current", "*line 1:*# cause*"])
+    assert "Why" not in done.stdout.str()
+
+
 def test_cases_are_chosen_and_the_first_failure_ends_it_as_for_any_test(pytester: pytest.Pytester, log: Path) -> None:
     run(pytester, "--triton-prep", "-k", "row_sum and 1000").assert_outcomes(passed=1, deselected=9)
     assert graded(log) == ["own/row_sum"]

@@ -171,6 +171,42 @@ def test_tables_hold_every_learner_and_no_formula() -> None:
     assert "seconds" not in json.dumps(found).replace("late_seconds", "")
 
 
+REMARK = {
+    "cause": "wrong_device_current", "message": "Right, but not on two GPUs.", "line": 3,
+    "concept": "launch", "see": "m02.lesson.launch", "case": "n=1000",
+}  # fmt: skip
+
+
+def test_a_remark_beside_a_pass_is_told_and_counts_as_no_mistake() -> None:
+    result = mark(graded(verdict(diagnosis=REMARK)))
+    assert result.points == 4 and [tables.cause(one) for one in result.counted.marks] == [None]
+    forms = every_form(result)
+    assert json.loads(forms.pop("classroom"))["tests"][0]["message"] is None  # its words are for failures
+    for name, text in forms.items():
+        assert "Right, but not on two GPUs." in text, name
+    (suite,) = ET.fromstring(junit.junit_xml("ana", said(result)))
+    assert [suite.attrib[key] for key in ("tests", "failures")] == ["1", "0"]
+    assert [one.tag for one in suite[0]] == ["system-out"]
+    page = class_page.class_page("Homework", [], [result], [ASKED])
+    assert "wrong device" not in page and "Mistakes made most" not in page
+    rows = list(csv.DictReader(tables.results_csv([result], [ASKED]).splitlines()))
+    assert (rows[0]["vector_add status"], rows[0]["vector_add cause"]) == ("passed", "")
+
+
+def test_a_hidden_run_s_mistake_is_counted_and_no_remark_of_the_shown_one() -> None:
+    result = mark(graded(verdict(diagnosis=REMARK)), graded(SECRET))
+    assert [tables.cause(one) for one in result.counted.marks] == ["missing_store_mask"]
+
+
+def test_a_remark_about_a_hidden_case_says_its_concept_alone() -> None:
+    asked = Exercise(exercise="vector_add", points=4, hidden_cases=("n=1000",))
+    for name, text in every_form(mark(graded(verdict(diagnosis=REMARK))), asked).items():
+        assert ("This is about: launch." in text) == (name != "classroom"), name
+        assert "two GPUs" not in text and "Why" not in text, name
+    asked = Exercise(exercise="vector_add", points=4, hidden_cases=("n=7",))
+    assert "two GPUs" in every_form(mark(graded(verdict(diagnosis=REMARK))), asked)["md"]
+
+
 class Elsewhere(HTMLParser):
     """What a page would fetch."""
 

@@ -25,7 +25,7 @@ from tutor.commands.terminal import (
 )
 from tutor.grading import CaseDone, Event, Failed, GradeRequest, Inspected, Stage, VerdictReady
 from tutor.progress import Progress, exercise_id
-from tutor.verdict_text import Line, passed, status_words, verdict_lines
+from tutor.verdict_text import Line, passed, remark_lines, status_words, verdict_lines
 
 SERVERS = 2
 
@@ -117,6 +117,8 @@ def _told(verdict: dict[str, Any], file: Path, *, short: bool, onward: str = "")
     if short and (passed(verdict) or verdict.get("status") == "not_started"):
         glyph, tone = ("✓", "good") if passed(verdict) else ("·", "dim")
         cases = f" ({len(verdict.get('cases') or [])} cases)" if passed(verdict) else ""
+        remark = " ".join(line.text for line in remark_lines(verdict)[:1])
+        cases += f". {remark}" if remark else ""
         return [Line(f"{glyph} {verdict['exercise']}: {status_words(verdict['status'])}{cases}", tone)]  # type: ignore[arg-type]
     try:
         source = file.read_text(encoding="utf-8", errors="replace")
@@ -141,7 +143,7 @@ def record_grade(progress: Progress, item_id: str, event: Event) -> None:
         seconds=sum(stage.get("seconds") or 0.0 for stage in verdict.get("stages") or []),
         detail={
             "status": verdict.get("status"),
-            "cause": diagnosis.get("cause"),
+            "cause": None if passed(verdict) else diagnosis.get("cause"),
             "backend": verdict.get("backend"),
             "sha256": verdict.get("sha256"),
             "median_us": (verdict.get("timing") or {}).get("median_us"),

@@ -187,7 +187,7 @@ def _mark_kernel(sitting: Sitting, task: Task, verdict: dict[str, Any]) -> None:
             "." if passed else f": {verdict['status'].replace('_', ' ')}."
         )
         if cause := (verdict.get("diagnosis") or {}).get("cause"):
-            note += f" Cause: {str(cause).replace('_', ' ')}."
+            note += f" {'Beside the pass' if passed else 'Cause'}: {str(cause).replace('_', ' ')}."
     shares = {
         "kernel_coding": _capped(sitting, task, coding),
         "edge_cases": _capped(sitting, task, 1.0 if passed else part),

@@ -21,6 +21,7 @@ class KnownMistake:
     line: str | None = None  # text that stands on the named line; None where no line can be named
     right_on_cuda: bool = False  # there it is no mistake, and passes
     needs_cuda: bool = False  # a GPU alone shows it
+    gpus: int = 1  # that many, where a GPU alone shows it
     cuda_statuses: tuple[str, ...] = ()  # what it may be on a GPU as well
     cuda_causes: tuple[str, ...] = ()
     why_not_run: str | None = None  # "needs a GPU: …", "no exercise yet: …", "not a wrong answer: …"

@@ -19,12 +19,5 @@ MISTAKES: tuple[KnownMistake, ...] = (
     unrun("48", "a shape missing from key", "autotuned_add", "not a wrong answer: a poor configuration is reused"),
     unrun("49", "an irrelevant argument in key", "autotuned_add", "not a wrong answer: tuned again and again"),
     unrun("59", "empty grid launched", "vector_add", "not a wrong answer: Triton skips an empty grid"),
-    unrun(
-        "61",
-        "input on cuda:1 while cuda:0 is current",
-        "vector_add",
-        "needs a GPU: two of them, and then it is a note of the verdict: PyTorch leaves it to the caller",
-        "wrong_device_current",
-    ),
     unrun("63", "timing without synchronising", "vector_add", "not a wrong answer: a wrong measurement"),
 )

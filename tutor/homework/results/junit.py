@@ -32,6 +32,8 @@ def junit_xml(learner: str, told: list[Told]) -> str:
                 failure.text = (
                     _clean("\n".join(line.text for line in one.lines)) if case.name != "hidden cases" else None
                 )
+        if one.remark:
+            ET.SubElement(row, "system-out").text = _clean("\n".join(line.text for line in one.remark))
         if one.cases and one.status != "passed" and all(case.status != "failed" for case in one.cases):
             counts["tests"] += 1  # every case held, and yet it is not passed: not_triton, say
             counts["failures"] += 1

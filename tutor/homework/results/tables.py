@@ -77,10 +77,9 @@ def unverified(mark: Mark) -> bool:
 
 
 def cause(mark: Mark) -> str | None:
-    """The name of the mistake, where the diagnosis has one."""
+    """The name of the mistake, where the diagnosis has one. What is remarked beside a pass is none."""
     for verdict in (mark.shown, mark.hidden):
-        found = ((verdict or {}).get("diagnosis") or {}).get("cause")
-        if found:
+        if verdict and verdict.get("status") != "passed" and (found := (verdict.get("diagnosis") or {}).get("cause")):
             return str(found)
     return None
 

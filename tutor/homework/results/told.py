@@ -12,7 +12,7 @@ from typing import Any
 
 from tutor.homework.assignment import Exercise
 from tutor.homework.marking import Mark, MarkedAttempt, Result
-from tutor.verdict_text import Line, case_line, status_words, verdict_lines
+from tutor.verdict_text import Line, case_line, remark_lines, status_words, verdict_lines
 
 NOT_GRADED = "The grader could not do its job here. Your instructor knows, and there are no points lost."
 OWN_WORDS = {"missing": "nothing was handed in", "unreadable": "the file cannot be graded", "refused": "not read"}
@@ -30,6 +30,7 @@ class Told:
     lines: tuple[Line, ...]
     cases: tuple[ToldCase, ...]
     times: tuple[tuple[str, float], ...] = ()  # name, microseconds; the learner's first
+    remark: tuple[Line, ...] = ()  # beside a pass; these are among `lines` as well
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ def tell(mark: Mark, asked: Exercise, look_up: str = "triton-prep show {}") -> T
         kind = "" if held else str(mark.hidden.get("status"))
         cases.append(ToldCase("hidden cases", "passed" if held else "failed", kind, hidden_words(mark.hidden)))
     return Told(
-        mark.exercise, mark.points, mark.most, mark.status, words, tuple(found), tuple(cases), _times(mark.shown)
-    )
+        mark.exercise, mark.points, mark.most, mark.status, words, tuple(found), tuple(cases), _times(mark.shown),
+        tuple(remark_lines(verdict)) if mark.passed else (),
+    )  # fmt: skip
 
 
 def hidden_words(verdict: Mapping[str, Any]) -> str:
@@ -115,7 +117,10 @@ def _masked(verdict: Mapping[str, Any], asked: Exercise, name: str) -> dict[str,
             row = {"name": f"hidden case {count}", "status": row.get("status"), "message": None}
         rows.append(row)
     diagnosis = shown.get("diagnosis")
-    if diagnosis and (failed is None or failed.get("name") in hidden):
+    about = failed.get("name") if failed else None
+    if diagnosis and verdict.get("status") == "passed":
+        about = diagnosis.get("case")  # what is remarked beside a pass was tried in this case
+    if diagnosis and (about is None or about in hidden):
         concept = diagnosis.get("concept")
         message = f"This is about: {concept}." if concept else "It fails in a hidden case."
         diagnosis = {"cause": None, "message": message, "line": None, "concept": concept, "see": diagnosis.get("see")}
