@@ -58,6 +58,7 @@ class Grade:
     cancelled: Callable[[], bool]
     verdict: Verdict
     drawings: Drawings
+    cache: str | None = None  # a folder for what Triton compiles in this grade, in whichever process
     over: threading.Event = field(default_factory=threading.Event)  # nothing beside the values can matter any more
 
     def values(self, case: Case, drawing: int = 0) -> Values:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from grader import checks, configurations, diagnose, evidence, gradients, state, stub_check
+from grader import checks, compile_ahead, configurations, diagnose, evidence, gradients, measure, state, stub_check
 from grader.beside import bounds, compile_offline, compiled_rows, device_target
 from grader.case_runner import Buffers, CaseRunner, Outcome
 from grader.catalog import ExerciseFiles
+from grader.compile_ahead import CompileAhead
 from grader.drawings import Drawings
 from grader.expectation import Values
 from grader.failures import NotStarted, Refused, RunnerGone, Unavailable
+from grader.gpu_turns import Turns
 from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Emit, Grade, Options, Submission, load_problem, versions
 from grader.kernels_alone import check as kernels_alone
 from grader.problem import Case, Problem
@@ -28,9 +32,13 @@ from grader.warm import Warm
 
 
 class Judge:
-    def __init__(self, warm: dict[str, Warm], device_name: str) -> None:
-        """`warm` maps interpreter, offline and, where there is a GPU, cuda to warm processes."""
+    def __init__(self, warm: dict[str, Warm], device_name: str, turns: Turns | None = None) -> None:
+        """`warm` maps interpreter, offline and, where there is a GPU, cuda to warm processes.
+
+        `turns` are for graders that use one GPU together.
+        """
         self.warm, self.device_name = warm, device_name
+        self.turns = turns or Turns()
         self.problems: dict[str, tuple[float, Problem]] = {}
         self.drawings = Drawings()
 
@@ -84,38 +92,58 @@ class Judge:
         return wanted
 
     def _judge(self, grade: Grade) -> None:
-        """Values on the backend; beside them, in parallel, what the other warm processes can tell."""
         grade.verdict.sandbox = dict(self.warm[grade.backend].layers)
-        with ThreadPoolExecutor(1) as beside:
-            if grade.backend == "interpreter":
-                other = beside.submit(compile_offline, self, grade)
+        waited = self.turns.waited
+        with ExitStack() as stack:
+            if grade.backend == "cuda":
+                folder = tempfile.TemporaryDirectory(prefix="triton-prep-", ignore_cleanup_errors=True)
+                grade.cache = stack.enter_context(folder)
+                ahead = stack.enter_context(CompileAhead(self, grade)).over
+                with self.turns.sharing(grade.cancelled):
+                    self._run_beside(grade, ahead)
             else:
-                other = beside.submit(bounds, self, grade)
+                self._run_beside(grade, threading.Event())
+            self._after_run(grade)
+        if self.turns.shared_gpu:
+            seconds = round(self.turns.waited - waited, 4)
+            grade.verdict.stages.append({"name": "waiting for the GPU", "seconds": seconds})
+        diagnose.finish(grade)
+
+    def _run_beside(self, grade: Grade, ahead: threading.Event) -> None:
+        """Values on the backend; beside them, in parallel, what the other warm processes can tell.
+
+        `ahead` is set when the run needs nothing more compiled.
+        """
+        on_cuda, verdict = grade.backend == "cuda", grade.verdict
+        with ThreadPoolExecutor(2) as pool:
+            other = pool.submit(bounds if on_cuda else compile_offline, self, grade)
+            clean = None
+            if on_cuda and not grade.options.verified and compile_ahead.processes():  # else it would delay the run
+                clean = pool.submit(kernels_alone.clean, self, grade, ahead)
             try:
                 self._run_cases(grade)
             except BaseException:
                 grade.over.set()
+                ahead.set()
                 raise
-            if grade.verdict.status in ("timeout", "crashed", "import_error", "infrastructure_error"):
+            if verdict.status in ("timeout", "crashed", "import_error", "infrastructure_error"):
                 grade.over.set()
-            if grade.verdict.status == "passed" and not grade.options.verified:
-                kernels_alone.check(self, grade)
-            _stage(grade, "offline compile" if grade.backend == "interpreter" else "bounds", other)
+            if verdict.status == "passed" and not grade.options.verified:
+                if clean is None or not _stage(grade, "kernels alone", clean):
+                    kernels_alone.check(self, grade)
+            ahead.set()
+            _stage(grade, "bounds" if on_cuda else "offline compile", other)
+
+    def _after_run(self, grade: Grade) -> None:
+        """What a pass leads to: verification, timing. And what was asked for beside."""
         verdict = grade.verdict
         if verdict.status == "passed" and grade.backend == "cuda" and not verdict.compile:
             compile_offline(self, grade)  # torch.compile launches by itself: what it launched was not seen
+        timed = grade.backend == "cuda" and grade.options.time is not False and grade.problem.timing is not None
         if grade.options.verified:
-            from grader.verified.verify import verify
-
-            verify(self, grade)
-            if verdict.status == "passed" and not verdict.verified:
-                kernels_alone.check(self, grade)
-        if verdict.status == "passed" and grade.backend == "cuda":
-            if grade.options.time is not False and grade.problem.timing is not None:
-                from grader import measure
-                from grader.verified import measured
-
-                (measured if verdict.verified else measure).measure(self, grade)
+            self._verify(grade, timed)
+        if verdict.status == "passed" and timed and not verdict.verified:
+            measure.measure(self, grade)
         if grade.options.sanitize:
             if grade.backend != "cuda":
                 raise Unavailable("--sanitize needs a GPU: on the interpreter every access is checked exactly anyway")
@@ -130,7 +158,25 @@ class Judge:
                 verdict.estimate = of_grade(self, grade)
             if grade.problem.call == "compiled":
                 verdict.notes.append("called without torch.compile: that needs a GPU")
-        diagnose.finish(grade)
+
+    def _verify(self, grade: Grade, timed: bool) -> None:
+        """By a replay, which is then what is timed; where there can be none, as without being asked."""
+        from grader.verified import measured, verify
+        from grader.verified.processes import Ahead
+
+        verdict = grade.verdict
+        if verdict.status != "passed" or grade.problem.call in verify.NOT_BY_REPLAY:
+            verify.verify(self, grade)
+        else:
+            with Ahead(self, grade, timed) as ahead:
+                with self.turns.sharing(grade.cancelled):
+                    ahead.start()
+                    verify.verify(self, grade, ahead)
+                if verdict.status == "passed" and verdict.verified and timed:
+                    measured.measure(self, grade, ahead)
+        if verdict.status == "passed" and not verdict.verified:
+            with self.turns.sharing(grade.cancelled):
+                kernels_alone.check(self, grade)
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -146,6 +192,7 @@ class Judge:
             "target": grade.options.target,
             "memory_mb": MEMORY_MB[mode],
             "fixed": dict(problem.fixed),
+            "cache": grade.cache if mode == "cuda" else None,
             **extra,
         }
         cancelled = grade.cancelled if mode == grade.backend else lambda: grade.cancelled() or grade.over.is_set()
@@ -300,8 +347,8 @@ class Judge:
             found = depends_on_order(grade, runner, passed)
         elif found is None:
             found = state.another_stream(grade, runner, passed)
-            note = state.another_device(self, grade, passed)
-            grade.verdict.notes += [note] if note else []
+            if found is None:
+                state.another_device(self, grade, passed)
         if found is not None:
             grade.verdict.first_failure(*found)
 
@@ -320,10 +367,12 @@ def _opened(process: RunnerProcess, buffers: Buffers) -> None:
         raise NotStarted(gone.status, str(gone)) from gone
 
 
-def _stage(grade: Grade, name: str, future: Any) -> None:
+def _stage(grade: Grade, name: str, future: Any) -> Any:
+    """What it gives. The stage's seconds are those that the grade waited for it."""
     grade.emit({"event": "stage", "name": name, "state": "started"})
     started = time.perf_counter()
-    future.result()
+    result = future.result()
     seconds = time.perf_counter() - started
     grade.verdict.stages.append({"name": name, "seconds": round(seconds, 4)})
     grade.emit({"event": "stage", "name": name, "state": "done", "seconds": seconds})
+    return result

@@ -40,8 +40,9 @@ def timed_apart(judge: Judge, grade: Grade, request: dict[str, Any]) -> dict[str
     It draws its own large inputs on the GPU, and times the solution beside the learner's kernel.
     """
     course = [str(grade.submission.exercise.problem.parents[2]), str(grade.submission.exercise.solution)]
-    with judge.runner(grade, "cuda", [], readable=course) as runner, Clocks() as clocks:
-        reply = runner.process.ask(request, LIMIT)
+    with judge.turns.alone(grade.cancelled):
+        with judge.runner(grade, "cuda", [], readable=course) as runner, Clocks() as clocks:
+            reply = runner.process.ask(request, LIMIT)
     last = reply.get("measuring_s")
     return {**reply, "sm_mhz": clocks.range(last) if isinstance(last, float) else None}
 
@@ -56,7 +57,7 @@ def measure(judge: Judge, grade: Grade) -> None:
     """Fill the verdict's `timing`, or say in its notes why there is none."""
     verdict, problem = grade.verdict, grade.problem
     assert problem.timing is not None
-    started = time.perf_counter()
+    started, waited = time.perf_counter(), judge.turns.waited
     grade.emit({"event": "stage", "name": "timing", "state": "started"})
     request = request_of(grade, seed_of(grade.options.seed, problem, problem.cases[0], 7))
     try:
@@ -64,7 +65,7 @@ def measure(judge: Judge, grade: Grade) -> None:
     except (Refused, RunnerGone) as error:
         verdict.notes.append(f"timing failed: {error}")
         return
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started - (judge.turns.waited - waited)
     verdict.stages.append({"name": "timing", "seconds": round(seconds, 4)})
     grade.emit({"event": "stage", "name": "timing", "state": "done", "seconds": seconds})
     if reply.get("event") != "timed":

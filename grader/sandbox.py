@@ -49,8 +49,11 @@ REFUSED_CALLS = (
 Layers = dict[str, str]  # what of the four layers is in force, in words; a layer that is not has no key
 
 
-def enter(mode: str, scratch: str, memory_mb: int, also_readable: Sequence[str] = ()) -> Layers:
-    """Confine this process for good. Returns what is in force; what the system cannot do is left out."""
+def enter(mode: str, writable: Sequence[str], memory_mb: int, also_readable: Sequence[str] = ()) -> Layers:
+    """Confine this process for good. Returns what is in force; what the system cannot do is left out.
+
+    `writable`: its scratch folder, and after it others that it may write in.
+    """
     layers: Layers = {}
     alone = _network_namespace(mode)
     if alone is not None:
@@ -58,7 +61,7 @@ def enter(mode: str, scratch: str, memory_mb: int, also_readable: Sequence[str] 
     processes = _limit(mode, memory_mb, own_user_namespace=alone == "user")
     if processes:
         layers["processes"] = processes
-    if landlockpy is not None and _restrict_files(mode, scratch, also_readable):
+    if landlockpy is not None and _restrict_files(mode, writable, also_readable):
         layers["files"] = f"Landlock {landlockpy.abi_version()}: writes its scratch folder only"
     if pyseccomp is not None and _refuse_calls(mode):
         layers["system_calls"] = "seccomp"
@@ -86,7 +89,7 @@ def probe(mode: str) -> Layers:
 
 
 def _tried(mode: str, scratch: Path) -> Layers:
-    layers = enter(mode, str(scratch), 4096)
+    layers = enter(mode, [str(scratch)], 4096)
     if "files" in layers:
         (scratch / "allowed").write_text("")
         if not _denied(lambda: (scratch.parent / "refused").write_text("")):
@@ -138,7 +141,7 @@ def _without(tree: Path, forbidden: Iterable[Path]) -> Iterator[Path]:
                 yield from _without(child, inside)
 
 
-def _restrict_files(mode: str, scratch: str, also: Sequence[str]) -> bool:
+def _restrict_files(mode: str, writable: Sequence[str], also: Sequence[str]) -> bool:
     rights = landlockpy.AccessFS
     read = rights.READ_FILE | rights.READ_DIR | rights.EXECUTE
     everything = landlockpy.fs_for_abi(landlockpy.abi_version())
@@ -153,7 +156,8 @@ def _restrict_files(mode: str, scratch: str, also: Sequence[str]) -> bool:
             if mode == "cuda":  # cuInit names the threads it starts, by writing to task/<tid>/comm, or fails with 304
                 rules.allow_path(OWN_THREADS, read | everything & (rights.WRITE_FILE | rights.TRUNCATE))
             rules.allow_path(DEVICES, read | rights.WRITE_FILE | (everything if mode == "cuda" else rights.NONE))
-            rules.allow_path(scratch, everything)
+            for folder in writable:
+                rules.allow_path(folder, everything)
             rules.restrict()
     except (landlockpy.LandlockError, OSError):
         return False

@@ -100,8 +100,10 @@ class Server:
 
         import grader.judge
         import grader.runner  # noqa: F401
+        from grader.gpu_turns import Turns
         from grader.warm import Warm
 
+        turns = Turns.of_environment()
         gpu = _gpu_is_likely()
         self.warm = {"interpreter": Warm("interpreter")}
         if gpu:
@@ -118,7 +120,7 @@ class Server:
         from grader.grade import versions
         from grader.judge import Judge
 
-        self.judge = Judge(self.warm, device)
+        self.judge = Judge(self.warm, device, turns)
         backend = "cuda" if "cuda" in self.warm else "interpreter"
         self.emit({"event": "ready", "versions": versions(), "backend": backend, "device": device})
 

@@ -107,13 +107,23 @@ def _left_behind(learner: Callable[[], Any]) -> tuple[Any, float]:
     return out, clock() - started
 
 
-def baselines(message: dict[str, Any]) -> dict[str, Any]:
-    """In a process without the learner's code: everything but the learner's own time."""
+def prepared_baselines(message: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """In a process without the learner's code: what measures everything but the learner's own time.
+
+    What it needs is compiled already.
+    """
     problem, timing, args = _prepared(message)
     notes: list[str] = []
     candidates = _baselines(problem, args, message, notes, lambda args, entry: entry(*args))
-    rounds = Rounds(moving_on(args) if not problem.mutates else None)
-    return {"event": "baselines", **_measured(problem, timing, args, candidates, rounds), "notes": notes}
+    for call in candidates.values():
+        call()
+    torch.cuda.synchronize()
+
+    def measure() -> dict[str, Any]:
+        rounds = Rounds(moving_on(args) if not problem.mutates else None)
+        return {"event": "baselines", **_measured(problem, timing, args, candidates, rounds), "notes": notes}
+
+    return measure
 
 
 def _prepared(message: dict[str, Any]) -> tuple[Problem, Timing, list[Any]]:

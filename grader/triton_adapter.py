@@ -26,6 +26,8 @@ def preload_driver() -> None:
     from triton.backends.nvidia.driver import CudaUtils
 
     CudaUtils()
+    # it is one object, and yet each further call of the class would run the C compiler again, where that finds no cache
+    CudaUtils.__init__ = lambda self: None
 
 
 def preheat_interpreter() -> None:

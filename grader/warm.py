@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from typing import Any
 
 from grader import sandbox
@@ -38,6 +39,7 @@ class Warm:
 
     def __init__(self, mode: str, target: str = "sm_90") -> None:
         self.mode = mode
+        self._lock = threading.Lock()  # a question and its answer belong together, and several threads of a grade ask
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -77,9 +79,10 @@ class Warm:
 
     def _ask(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         try:
-            self.sock.settimeout(60)
-            send_with_fds(self.sock, message, fds)
-            return receive_with_fds(self.sock)[0]
+            with self._lock:
+                self.sock.settimeout(60)
+                send_with_fds(self.sock, message, fds)
+                return receive_with_fds(self.sock)[0]
         except OSError as error:
             raise Lost(f"the warm {self.mode} process is gone ({error})") from error
 
@@ -208,8 +211,10 @@ def _become_runner(mode: str, spec: dict[str, Any], fds: list[int]) -> None:
         sys.stdin = open(os.devnull)
         sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False, errors="replace")
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="replace")
-        _in_scratch(spec["scratch"])
-        sandbox.enter(mode, spec["scratch"], int(spec["memory_mb"]), spec.get("readable", ()))
+        cache = spec.get("cache")
+        _in_scratch(spec["scratch"], cache)
+        folders = [spec["scratch"], *([cache] if cache else [])]
+        sandbox.enter(mode, folders, int(spec["memory_mb"]), spec.get("readable", ()))
         memory = fds[2] if len(fds) > 2 else None
         if spec.get("role") == "replayer":
             import grader.verified.replayer
@@ -235,9 +240,12 @@ def _become_runner(mode: str, spec: dict[str, Any], fds: list[int]) -> None:
         os._exit(code)
 
 
-def _in_scratch(scratch: str) -> None:
-    """Everything this process writes and caches lies in its scratch folder, and goes with it."""
+def _in_scratch(scratch: str, cache: str | None) -> None:
+    """Everything this process writes and caches lies in its scratch folder, and goes with it.
+
+    What Triton compiles may lie in a folder that all processes of one grade have together.
+    """
     os.chdir(scratch)
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
+    os.environ["TRITON_CACHE_DIR"] = cache or os.path.join(scratch, "triton")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(scratch, "inductor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from dataclasses import replace
 from functools import cache
@@ -16,7 +17,7 @@ from grader.case_runner import Buffers, CaseRunner, Outcome, arguments_of
 from grader.checks import alone, call
 from grader.compare import compare
 from grader.expectation import Values
-from grader.failures import Refused, RunnerGone
+from grader.failures import Cancelled, Refused, RunnerGone
 from grader.grade import CALL_LIMIT, IMPORT_LIMIT, MEMORY_MB, Grade
 from grader.kernels_alone import by_replay, plain
 from grader.kernels_alone import record as form
@@ -55,14 +56,8 @@ class Unrecorded(NotAlone):
 def check(judge: Judge, grade: Grade) -> None:
     """Turn a pass into `not_triton` where the kernels alone do not give the answer."""
     started = time.perf_counter()
-    # the largest first, whatever time is left then; a cheat may also serve small sizes differently
-    cases = [c for c in grade.problem.cases if not c.needs_gpu and grade.values(c).size]
-    cases.sort(key=lambda c: -grade.values(c).size)
-    if MODE not in judge.warm or not cases:
-        return
     try:
-        text = plain.kernels_of(grade.submission.source.decode("utf-8"))
-        _alone(judge, grade, text, cases)
+        _alone(judge, grade)
     except plain.NotPlain as found:
         grade.verdict.fail("not_triton", f"the kernels cannot be run by themselves: {found}", CAUSE, found.line)
     except NotAlone as found:
@@ -72,8 +67,25 @@ def check(judge: Judge, grade: Grade) -> None:
     grade.verdict.stages.append({"name": "kernels alone", "seconds": round(time.perf_counter() - started, 4)})
 
 
-def _alone(judge: Judge, grade: Grade, text: str, cases: list[Case]) -> None:
-    """Raises NotAlone and RunnerGone. What runs on a GPU may insist on one: then one is made up for it."""
+def clean(judge: Judge, grade: Grade, over: threading.Event) -> bool:
+    """Whether `check` would have nothing to say: asked beside a run whose verdict is not known, until `over`."""
+    verdict = replace(grade.verdict, status="passed", notes=[], stages=[], cases=[])
+    tried = replace(grade, verdict=verdict, over=over)
+    try:
+        _alone(judge, tried)
+    except (plain.NotPlain, NotAlone, RunnerGone, Cancelled):
+        return False
+    return verdict.status == "passed" and not verdict.notes and verdict.filler_failure is None
+
+
+def _alone(judge: Judge, grade: Grade) -> None:
+    """Raises NotPlain, NotAlone and RunnerGone. What runs on a GPU may insist on one: then one is made up for it."""
+    # the largest first, whatever time is left then; a cheat may also serve small sizes differently
+    cases = [c for c in grade.problem.cases if not c.needs_gpu and grade.values(c).size]
+    cases.sort(key=lambda c: -grade.values(c).size)
+    if MODE not in judge.warm or not cases:
+        return
+    text = plain.kernels_of(grade.submission.source.decode("utf-8"))
     how: dict[str, Any] = {}
     try:
         records = _recorded(judge, grade, cases, how)

@@ -19,8 +19,11 @@ class Launcher(Protocol):
 
     memory: torch.Tensor | None  # the judge's arena, bytes
 
+    def ready(self) -> None:
+        """Make a context on the device."""
+
     def open(self, message: dict[str, Any]) -> None:
-        """Open the arena by the judge's handle."""
+        """Open the arena by the judge's handle, in place of an earlier one."""
 
     def compile(self, path: Path, kernel: Kernel) -> Any: ...
 
@@ -39,6 +42,9 @@ class CudaLauncher:
 
     def __init__(self) -> None:
         self.memory: torch.Tensor | None = None
+
+    def ready(self) -> None:
+        torch.zeros(1, device="cuda")
 
     def open(self, message: dict[str, Any]) -> None:
         opened = RunnerMemory("cuda", None)
@@ -82,6 +88,9 @@ class OfflineLauncher:
         self.target = target
         mapping = mmap.mmap(memory_fd, 0) if memory_fd is not None else bytearray(1)
         self.memory: torch.Tensor | None = torch.frombuffer(mapping, dtype=torch.uint8)
+
+    def ready(self) -> None:
+        pass
 
     def open(self, message: dict[str, Any]) -> None:
         pass  # it came with the process

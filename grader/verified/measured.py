@@ -18,11 +18,11 @@ from grader.expectation import Values, seed_of
 from grader.failures import Refused, RunnerGone
 from grader.grade import CALL_LIMIT, Grade
 from grader.measure import LIMIT, keep
-from grader.problem import Draw
 from grader.verified import record as form
+from grader.verified.processes import Ahead, start_baselines, start_replayer
 from grader.verified.replay import Replay, layout_for
 from grader.verified.replayer import moved_on
-from grader.verified.verify import Fails, Unrecordable, recorded, start_replayer
+from grader.verified.verify import Fails, Unrecordable, large_values, recorded
 
 if TYPE_CHECKING:
     from grader.judge import Judge
@@ -34,15 +34,15 @@ class NoTiming(Exception):
     """The replay cannot be timed: the text says why."""
 
 
-def measure(judge: Judge, grade: Grade) -> None:
+def measure(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
     """Fill the verdict's `timing` from a replay, or say in its notes why there is none."""
     verdict = grade.verdict
     assert grade.problem.timing is not None
-    started = time.perf_counter()
+    started, waited = time.perf_counter(), judge.turns.waited
     grade.emit({"event": "stage", "name": "timing", "state": "started"})
     try:
-        samples = timed_replay(judge, grade, record_large(judge, grade))
-        reply = _beside(judge, grade)
+        samples = timed_replay(judge, grade, _large_record(judge, grade, ahead), ahead)
+        reply = _beside(judge, grade, ahead)
         reply["samples"]["median_us"] = timing.summary(samples)
         keep(verdict, reply)
         verdict.notes += [str(note) for note in reply.get("notes", [])]
@@ -54,43 +54,51 @@ def measure(judge: Judge, grade: Grade) -> None:
         verdict.fail(outcome.status, f"while timing {grade.problem.timing.name}: {outcome.message}", outcome.cause)
     except (NoTiming, Unrecordable, Refused, RunnerGone, torch.OutOfMemoryError) as error:
         verdict.notes.append(f"no verified timing: {error}")
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started - (judge.turns.waited - waited)
     verdict.stages.append({"name": "timing", "seconds": round(seconds, 4)})
     grade.emit({"event": "stage", "name": "timing", "state": "done", "seconds": seconds})
 
 
+def _large_record(judge: Judge, grade: Grade, ahead: Ahead | None) -> form.Record:
+    """Of the call that is timed: it was made behind the cases'. Raises RunnerGone, Refused, Unrecordable and Fails."""
+    large = ahead.large if ahead is not None else None
+    if isinstance(large, Exception):
+        raise large
+    return large or record_large(judge, grade)
+
+
 def record_large(judge: Judge, grade: Grade) -> form.Record:
     """The launches of the call that is timed. Raises Refused, RunnerGone, Unrecordable and Fails."""
-    values = _drawn(grade, seed_of(grade.options.seed, grade.problem, grade.problem.cases[0], 7))
+    values = large_values(grade, seed_of(grade.options.seed, grade.problem, grade.problem.cases[0], 7))
     with judge.runner(grade, grade.backend, [values], record=True) as runner:
         return recorded(runner, values)
 
 
-def _drawn(grade: Grade, seed: int) -> Values:
-    assert grade.problem.timing is not None
-    device = "cuda" if grade.backend == "cuda" else "cpu"
-    return Values(tuple(grade.problem.timing.make(Draw(seed, device))), ())
-
-
-def timed_replay(judge: Judge, grade: Grade, record: form.Record) -> list[float]:
+def timed_replay(judge: Judge, grade: Grade, record: form.Record, ahead: Ahead | None = None) -> list[float]:
     """Microseconds of each round. Raises NoTiming, RunnerGone, and Fails when the last round's result is wrong."""
     device, guard = ("cuda", CUDA_GUARD) if grade.backend == "cuda" else ("cpu", CPU_GUARD)
-    values = _drawn(grade, secrets.randbits(48))
-    buffers = Buffers(device, [], least=layout_for(record, values, guard)[0].size)
-    process = start_replayer(judge, grade, buffers)
+    process = None
+    with judge.turns.sharing(grade.cancelled):
+        values = large_values(grade, secrets.randbits(48))
+        buffers = Buffers(device, [], least=layout_for(record, values, guard)[0].size)
     try:
-        replay = Replay(grade.problem, process, buffers, CALL_LIMIT["cuda"])
-        failed = replay.use(record)
+        with judge.turns.sharing(grade.cancelled):
+            process = ahead.replayer(buffers) if ahead is not None else start_replayer(judge, grade, buffers)
+            replay = Replay(grade.problem, process, buffers, CALL_LIMIT["cuda"])
+            failed = replay.use(record)
         if failed is not None:
             raise NoTiming(failed.message)
-        one_round = max(min(_rounds(replay, values, WARM_UP)[0]) / 1e6, 1e-4)  # the flush alone takes about that long
-        count = int(min(timing.ROUNDS[1], max(timing.ROUNDS[0], timing.BUDGET / one_round)))
-        count += secrets.randbelow(count)
-        samples, last = _rounds(replay, values, count)
-        _check_last(grade, replay, values, last)
+        with judge.turns.alone(grade.cancelled):
+            one_round = max(min(_rounds(replay, values, WARM_UP)[0]) / 1e6, 1e-4)  # the flush takes about that long
+            count = int(min(timing.ROUNDS[1], max(timing.ROUNDS[0], timing.BUDGET / one_round)))
+            count += secrets.randbelow(count)
+            samples, last = _rounds(replay, values, count)
+        with judge.turns.sharing(grade.cancelled):
+            _check_last(grade, replay, values, last)
         return samples
     finally:
-        process.end()
+        if process is not None:
+            process.end()
         buffers.close()
         if device == "cuda":
             torch.cuda.empty_cache()  # gigabytes, which the next grade's processes may need
@@ -156,24 +164,14 @@ def rolled(value: torch.Tensor, shift: int) -> torch.Tensor:
     return flat.as_strided(value.shape, value.stride())
 
 
-def _beside(judge: Judge, grade: Grade) -> dict[str, Any]:
+def _beside(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> dict[str, Any]:
     """PyTorch, the reference solution and the limits, in a trusted process without the record. Raises NoTiming."""
-    problem = grade.problem
-    request = {
-        "op": "baselines",
-        "exercise": problem.slug,
-        "solution": str(grade.submission.exercise.solution),
-        "seed": secrets.randbits(48),
-        "compiled": grade.options.time is True,
-    }
-    buffers = Buffers("cuda", [])
-    course = [str(grade.submission.exercise.problem.parents[2]), str(grade.submission.exercise.solution)]
-    process = start_replayer(judge, grade, buffers, readable=course)
+    process = ahead.baselines() if ahead is not None else start_baselines(judge, grade)
     try:
-        reply = process.ask(request, LIMIT)
+        with judge.turns.alone(grade.cancelled):
+            reply = process.ask({"op": "baselines"}, LIMIT)
     finally:
         process.end()
-        buffers.close()
     if reply.get("event") != "baselines":
         raise NoTiming(str(reply.get("message")))
     return reply

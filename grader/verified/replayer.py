@@ -32,6 +32,7 @@ class Replayer:
         self.text = ""
         self.record: form.Record | None = None
         self.compiled: list[Any] = []
+        self.baselines: Callable[[], dict[str, Any]] = _failing(RuntimeError("nothing is prepared"))
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
         handler = getattr(self, f"_{message.get('op')}", None) if message.get("op") in OPERATIONS else None
@@ -42,6 +43,14 @@ class Replayer:
         except Exception as error:
             traceback.print_exc()
             return _described(error)
+
+    def _ready(self, message: dict[str, Any]) -> dict[str, Any]:
+        self.launcher.ready()
+        return {"event": "ready"}
+
+    def _forget(self, message: dict[str, Any]) -> dict[str, Any]:
+        self.launcher.memory = None
+        return {"event": "forgotten"}
 
     def _memory(self, message: dict[str, Any]) -> dict[str, Any]:
         self.launcher.open(message)
@@ -128,13 +137,28 @@ class Replayer:
 
         return perform
 
+    def _prepare(self, message: dict[str, Any]) -> dict[str, Any]:
+        from grader.timing import prepared_baselines
+
+        try:
+            self.baselines = prepared_baselines(message)
+        except Exception as error:
+            self.baselines = _failing(error)  # told where their times are missed
+            raise
+        return {"event": "prepared"}
+
     def _baselines(self, message: dict[str, Any]) -> dict[str, Any]:
-        from grader.timing import baselines
-
-        return baselines(message)
+        return self.baselines()
 
 
-OPERATIONS = {"memory", "record", "replay", "time", "baselines"}
+OPERATIONS = {"ready", "memory", "forget", "record", "replay", "time", "prepare", "baselines"}
+
+
+def _failing(error: Exception) -> Callable[[], dict[str, Any]]:
+    def measure() -> dict[str, Any]:
+        raise error
+
+    return measure
 
 
 def moved_on(target: torch.Tensor, source: torch.Tensor, shift: int) -> None:

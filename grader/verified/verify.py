@@ -16,13 +16,13 @@ import torch
 
 from grader import checks
 from grader.case_runner import CPU_GUARD, CUDA_GUARD, Buffers, CaseRunner, Outcome, arguments_of
-from grader.expectation import Values, draw
+from grader.expectation import Values, draw, seed_of
 from grader.failures import Refused, RunnerGone
-from grader.grade import CALL_LIMIT, MEMORY_MB, Grade
-from grader.problem import Case
-from grader.runner_process import RunnerProcess
+from grader.grade import CALL_LIMIT, Grade
+from grader.problem import Case, Draw
 from grader.verdict import case_row
 from grader.verified import record as form
+from grader.verified.processes import Ahead, start_replayer
 from grader.verified.replay import Replay, layout_for, sizes_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,11 @@ class Fails(Exception):
         super().__init__(outcome.message)
 
 
-def verify(judge: Judge, grade: Grade) -> None:
-    """Replace a "passed" by what the replay says, and set `verified` if it says anything; else note why not."""
+def verify(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
+    """Replace a "passed" by what the replay says, and set `verified` if it says anything; else note why not.
+
+    `ahead` has processes that are started already, and gets the record of the call that is timed.
+    """
     verdict = grade.verdict
     if verdict.status != "passed":
         verdict.notes.append("not verified: the call itself does not pass, so nothing was replayed")
@@ -62,8 +65,8 @@ def verify(judge: Judge, grade: Grade) -> None:
     started = time.perf_counter()
     grade.emit({"event": "stage", "name": "replay", "state": "started"})
     try:
-        records = record_cases(judge, grade)
-        _settle(grade, replay_cases(judge, grade, records))
+        records = record_cases(judge, grade, ahead)
+        _settle(grade, replay_cases(judge, grade, records, ahead))
     except Unrecordable as unrecordable:
         verdict.notes.append(f"graded unverified: {unrecordable}")
     except (RunnerGone, torch.OutOfMemoryError) as error:
@@ -80,17 +83,47 @@ def verify(judge: Judge, grade: Grade) -> None:
 # -- recording ------------------------------------------------------------------------------------------------------
 
 
-def record_cases(judge: Judge, grade: Grade) -> list[tuple[Case, form.Record]]:
-    """The launches of each case, on values that the replay will not use. Raises Unrecordable and Fails."""
+def record_cases(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> list[tuple[Case, form.Record]]:
+    """The launches of each case, on values that the replay will not use. Raises Unrecordable and Fails.
+
+    After them, where it is wanted, those of the call that is timed.
+    """
+    if ahead is not None and ahead.timed:
+        try:
+            seed = seed_of(grade.options.seed, grade.problem, grade.problem.cases[0], 7)
+            return _recorded(judge, grade, ahead, [large_values(grade, seed)])
+        except torch.OutOfMemoryError as error:
+            ahead.large = error
+    return _recorded(judge, grade, ahead, [])
+
+
+def _recorded(
+    judge: Judge, grade: Grade, ahead: Ahead | None, large: Sequence[Values]
+) -> list[tuple[Case, form.Record]]:
     cases = grade.problem.cases
+    drawn = [grade.values(case, 1) for case in cases]
     try:
-        with judge.runner(grade, grade.backend, [grade.values(case, 1) for case in cases], record=True) as runner:
-            return [(case, recorded(runner, grade.values(case, 1))) for case in cases]
+        with judge.runner(grade, grade.backend, [*drawn, *large], record=True) as runner:
+            records = [(case, recorded(runner, values)) for case, values in zip(cases, drawn, strict=True)]
+            for values in large:
+                assert ahead is not None
+                try:
+                    ahead.large = recorded(runner, values)
+                except (Unrecordable, Fails, RunnerGone) as error:
+                    ahead.large = error
+            return records
     except Refused as refused:
         reply = refused.reply
         raise Fails(Outcome(str(reply.get("status")), str(refused), cause=reply.get("cause"))) from refused
     except RunnerGone as gone:
         raise Fails(Outcome(gone.status, str(gone), cause=gone.status)) from gone
+
+
+def large_values(grade: Grade, seed: int) -> Values:
+    """What the timed call works on, drawn on the device."""
+    assert grade.problem.timing is not None
+    device = "cuda" if grade.backend == "cuda" else "cpu"
+    return Values(tuple(grade.problem.timing.make(Draw(seed, device))), ())
 
 
 def recorded(runner: CaseRunner, values: Values) -> form.Record:
@@ -145,25 +178,6 @@ def _error(reply: dict[str, object]) -> Outcome:
 # -- replaying ------------------------------------------------------------------------------------------------------
 
 
-def start_replayer(judge: Judge, grade: Grade, buffers: Buffers, readable: Sequence[str] = ()) -> RunnerProcess:
-    """A fresh replayer that has opened the judge's memory; `readable` are paths it may read. Raises RunnerGone."""
-    spec = {
-        "file": "record",
-        "role": "replayer",
-        "target": grade.options.target,
-        "memory_mb": MEMORY_MB[grade.backend],
-        "readable": list(readable),
-    }
-    process = RunnerProcess(judge.warm[grade.backend], spec, b"", buffers.shared, grade.cancelled)
-    try:
-        if buffers.shared is None:
-            process.ask(buffers.handle(), CALL_LIMIT["cuda"])
-    except BaseException:
-        process.end()
-        raise
-    return process
-
-
 @dataclass(frozen=True)
 class Replayed:
     """What came of the replays: how many launches there were, the seed of the values, the first case that failed."""
@@ -173,7 +187,9 @@ class Replayed:
     failure: tuple[Case, Values, Outcome] | None
 
 
-def replay_cases(judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.Record]]) -> Replayed:
+def replay_cases(
+    judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.Record]], ahead: Ahead | None = None
+) -> Replayed:
     """Judge every record on values drawn for this grade alone. Where the kernels do not matter, the verdict fails."""
     problem = grade.problem
     seed = secrets.randbits(48)
@@ -184,7 +200,7 @@ def replay_cases(judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.
     process, launches, largest = None, 0, None
     until = time.monotonic() + REPLAY_LIMIT
     try:
-        process = start_replayer(judge, grade, buffers)
+        process = ahead.replayer(buffers) if ahead is not None else start_replayer(judge, grade, buffers)
         replay = Replay(problem, process, buffers, grade.options.call_limit or CALL_LIMIT["cuda"])
         for (case, record), values in zip(records, drawn, strict=True):
             outcome = _replayed(replay, record, values)
@@ -201,7 +217,9 @@ def replay_cases(judge: Judge, grade: Grade, records: Sequence[tuple[Case, form.
             checks.must_matter(grade, replay, (records[0][0], largest[1]))
         return Replayed(launches, seed, None)
     finally:
-        if process is not None:
+        if ahead is not None:
+            ahead.forget()
+        elif process is not None:
             process.end()
         buffers.close()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -294,15 +296,32 @@ def test_a_runner_that_dies_before_it_comes_to_the_file_is_no_fault_of_the_file_
     assert verdict.output is not None and "Traceback" in verdict.output["text"]
 
 
-def test_a_launch_on_tensors_without_memory_is_a_forgotten_wrap_triton(on_cuda):
-    """PyTorch's text as opcheck gives it for a bare launch inside a triton_op, on Triton 3.6 and 3.7."""
+@pytest.mark.parametrize(
+    "said", ["Cannot access data pointer of Tensor", "CUDA error: an illegal memory access was encountered"]
+)
+def test_a_launch_on_tensors_without_memory_is_a_forgotten_wrap_triton(on_cuda, said):
+    """PyTorch's text as opcheck gives it for a bare launch inside a triton_op: torch 2.13, and 2.11 on a GPU."""
 
     class Checked:
         def opcheck(self, values: Any) -> dict[str, str | None]:
-            text = "opcheck(op, ...): test_aot_dispatch_dynamic failed with Cannot access data pointer of Tensor"
+            text = f"opcheck(op, ...): test_aot_dispatch_dynamic failed with {said}"
             return {"test_schema": None, "test_aot_dispatch_dynamic": text}
 
     grade = on_cuda("silu_op", ("wrap_triton(silu_kernel)[", "silu_kernel["))
     checks.opcheck(grade, Checked(), None)  # type: ignore[arg-type]
     status, cause, line = told(grade)
     assert (status, cause) == ("wrong_answer", "wrap_triton_forgotten") and "silu_kernel[" in line
+
+
+def test_whether_the_kernels_alone_have_nothing_to_say_can_be_asked_ahead_of_the_verdict(judge, on_cuda):
+    """For a solution nothing; for what `check` refuses or notes, or when it is asked to stop, it cannot be said."""
+    right = on_cuda("vector_add")
+    before = replace(right.verdict)
+    assert kernels_alone.clean(judge, right, threading.Event()) and right.verdict == before
+    cheat = on_cuda("vector_add", ("    return out\n", "    return x + y\n"))
+    by_name = on_cuda("vector_add", ("torch.empty_like(x)", 'torch.empty_like(x, device="cuda")'))
+    over = threading.Event()
+    over.set()
+    assert not kernels_alone.clean(judge, cheat, threading.Event()) and cheat.verdict.status == "passed"
+    assert not kernels_alone.clean(judge, by_name, threading.Event()) and not by_name.verdict.notes
+    assert not kernels_alone.clean(judge, right, over)

@@ -78,7 +78,7 @@ def test_a_runner_on_a_gpu_may_name_its_own_threads_and_no_others(tmp_path):
     kept.mkdir()
 
     def tried() -> dict[str, bool]:
-        sandbox.enter("cuda", str(kept), 4096)
+        sandbox.enter("cuda", [str(kept)], 4096)
         others = [f"/proc/{os.getppid()}/task/{os.getppid()}/comm", "/proc/self/oom_score_adj"]
         named = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
         named.write_text("cuda")  # truncates, too

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from grader import triton_launches
-from grader.catalog import exercises
+from grader.catalog import exercises, find
 from grader.grade import load_problem
 from grader.verified import verify
 from grader.verified.record import Copy, Fill, Launch, Scratch
@@ -129,3 +131,45 @@ def test_values_of_arguments_and_options_come_along(judge, grade):
         ("i32", -7), ("fp32", 1e-5), ("u1", 1), ("i64", 2**31 + 5), ("i32", 3), ("fp32", float("-inf")),
         ("i32", 6),
     ]  # fmt: skip
+
+
+class Ahead:
+    """In place of processes that need a GPU: what a recording uses of them."""
+
+    timed = True
+    large: Any = None
+
+
+def small_timing(under_way: Any) -> Any:
+    problem = under_way.problem
+    case = next(case for case in problem.cases if case.name == "n=1000 float32")
+    timing = type(problem.timing)("n=1000", lambda draw: case.make(draw))
+    return replace(under_way, problem=replace(problem, timing=timing))
+
+
+def test_the_call_that_is_timed_is_recorded_behind_the_cases(judge, grade):
+    under_way, ahead = small_timing(grade("vector_add")), Ahead()
+    records = verify.record_cases(judge, under_way, ahead)
+    assert [case for case, _ in records] == list(under_way.problem.cases)
+    assert kinds(ahead.large) == ["Launch"] and ahead.large == {c.name: r for c, r in records}["n=1000 float32"]
+
+
+def test_a_timed_call_that_fails_leaves_the_records_of_the_cases(judge, grade):
+    source = find("vector_add").solution.read_text()
+    changed = source.replace("    out = torch.empty_like(x)\n", "    CALLS.append(1)\n    out = torch.empty_like(x)\n")
+    cases = len(grade("vector_add").problem.cases)
+    late = f"    return out if len(CALLS) <= {cases} else out * 1\n"
+    changed = changed.replace("    return out\n", late) + "\nCALLS = []\n"
+    under_way, ahead = small_timing(grade("vector_add", changed)), Ahead()
+    assert len(verify.record_cases(judge, under_way, ahead)) == cases
+    assert isinstance(ahead.large, verify.Fails) and ahead.large.outcome.status == "not_triton"
+
+
+def test_what_does_not_fit_beside_the_cases_costs_the_timing_alone(judge, grade, monkeypatch):
+    def too_large(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(verify, "large_values", too_large)
+    under_way, ahead = grade("vector_add"), Ahead()
+    assert len(verify.record_cases(judge, under_way, ahead)) == len(under_way.problem.cases)
+    assert isinstance(ahead.large, torch.OutOfMemoryError)

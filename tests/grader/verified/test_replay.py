@@ -190,7 +190,7 @@ def measured_with(judge, under_way, monkeypatch, samples: Any) -> Verdict:
 
     monkeypatch.setattr(measured, "record_large", lambda judge, grade: None)
     monkeypatch.setattr(measured, "timed_replay", timed)
-    monkeypatch.setattr(measured, "_beside", lambda judge, grade: copy.deepcopy(BESIDE))
+    monkeypatch.setattr(measured, "_beside", lambda *_: copy.deepcopy(BESIDE))
     measured.measure(judge, under_way)
     return under_way.verdict
 
