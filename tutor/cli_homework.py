@@ -24,7 +24,7 @@ def homework(
     ] = "all",
     workers: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(min=1, max=256, help="Graders at once. Default: one for two cores; one for each GPU."),
+        typer.Option(min=1, max=256, help="Graders at once, or on each GPU. Default: by cores; on a GPU 4 at most."),
     ] = None,
     cluster: Annotated[
         Optional[str],  # noqa: UP045

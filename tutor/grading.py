@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ class Grader:
     """One grader process. Start it early: it imports torch (about 3 s). The next request replaces a lost one."""
 
     def __init__(self, command: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = {**os.environ, **environment} if environment else None
+        self._environment = dict(environment or {})
         given = os.environ.get(COMMAND_VARIABLE)
         # `-m` puts the working folder first on sys.path: a learner's torch.py there must not be taken for torch.
         self._folder: str | None = None
@@ -170,17 +170,13 @@ class Grader:
 
     async def _launch(self) -> Ready:
         self.ready = None
+        pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                limit=LONGEST_LINE,
-                cwd=self._folder,
-                env=self._environment,
-            )
+            with self._inherited() as inherited:
+                process = await asyncio.create_subprocess_exec(
+                    *self.command, stdin=pipe, stdout=pipe, stderr=pipe,
+                    start_new_session=True, limit=LONGEST_LINE, cwd=self._folder, **inherited,
+                )  # fmt: skip
         except OSError as error:
             raise GraderLost(f"The grader cannot be started: {shlex.join(self.command)}: {error.strerror}") from error
         session = self._session = _Session(process)
@@ -198,6 +194,11 @@ class Grader:
             self.kill()
             raise
         return self.ready
+
+    @contextlib.contextmanager
+    def _inherited(self) -> Iterator[dict[str, Any]]:
+        """What a process that starts is given of this one."""
+        yield {"env": {**os.environ, **self._environment}}
 
     async def _read(self, session: _Session, first: asyncio.Future[Ready]) -> None:
         assert session.process.stdout is not None
@@ -270,9 +271,7 @@ class Grader:
         return self._request({"op": "audit", "exercise": exercise, "backend": backend})
 
     def inspect(self, exercise: str, file: Path, stage: str = "ptx", target: str = "sm_90") -> AsyncIterator[Event]:
-        return self._request(
-            {"op": "inspect", "exercise": exercise, "file": os.path.abspath(file), "stage": stage, "target": target}
-        )
+        return self.ask("inspect", exercise, file, stage=stage, target=target)
 
     def ask(self, operation: str, exercise: str, file: Path, **fields: Any) -> AsyncIterator[Event]:
         """One of `grader.server.ANSWERS`: Stage and Progressed as they come, then exactly one Answer or Failed."""

@@ -16,10 +16,17 @@ def test_a_grade_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch: py
     journal = Journal(file)
     synced: list[bytes] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(file.read_bytes()))
-    journal.add(Graded("one", VERDICT, None, 1.25))
+    graded = Graded("one", VERDICT, None, 1.25, 0.5, "GPU-abc")
+    journal.add(graded)
     assert [b'"one"' in content for content in synced] == [True]
     journal.close()
-    assert Journal(file).graded == {"one": Graded("one", VERDICT, None, 1.25)}
+    assert Journal(file).graded == {"one": graded}
+
+
+def test_a_journal_of_a_version_without_gpus_in_it_is_still_read(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    file.write_text('{"key": "one", "seconds": 1.5, "verdict": {"status": "passed"}}\n')
+    assert Journal(file).graded == {"one": Graded("one", {"status": "passed"}, None, 1.5)}
 
 
 def test_a_lost_grade_is_not_kept(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import FAKE_GRADER
-from tutor.homework.places import Local, gpus
+from tutor.homework.gpus import gpus
+from tutor.homework.places import Local
 from tutor.homework.submissions import Content
 from tutor.homework.work import CannotGrade, Facts, Work
 
@@ -32,9 +33,9 @@ def test_each_gpu_has_a_grader_of_its_own_that_sees_no_other(tmp_path: Path, mon
     monkeypatch.setenv("TRITON_PREP_GRADER", f"{shlex.split(FAKE_GRADER)[0]} {script}")
 
     async def seen() -> list[str]:
-        place = Local(7, ("3", "5"))
+        place = Local(1, ("3", "5"))
         try:
-            return [(await grader.start()).device for grader in place._graders]
+            return [(await slot.grader.start()).device for slot in place._slots]
         finally:
             await place.close()
 

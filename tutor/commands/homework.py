@@ -13,9 +13,10 @@ from typing import Any
 from tutor.commands.terminal import CANNOT, FELL_SHORT, PASSED, USAGE, Stop, coloured, note, say, say_json, say_lines
 from tutor.course.loader import CourseErrors
 from tutor.homework.assignment import Assignment, Exercise, load_assignment
+from tutor.homework.gpus import gpus, graders_each, memory_mb
 from tutor.homework.journal import InUse, Journal
 from tutor.homework.marking import MISSING, Result
-from tutor.homework.places import Local, Place, gpus
+from tutor.homework.places import Local, Place
 from tutor.homework.results.writer import FORMATS, Writer
 from tutor.homework.run import HomeworkRun, asked_of
 from tutor.homework.submissions import NoSubmissions, Store, read_submissions
@@ -83,9 +84,10 @@ def _place(assignment: Assignment, workers: int | None, cluster: str | None) -> 
 
         return Cluster(cluster, workers, with_gpus=assignment.backend != "interpreter", tell=note)
     devices = gpus() if assignment.backend != "interpreter" else ()
+    cores = os.cpu_count() or 2
     if devices:
-        return Local(0, devices[:workers] if workers else devices, alone=True)
-    return Local(workers or max(1, (os.cpu_count() or 2) // 2), alone=True)
+        return Local(workers or graders_each(len(devices), cores, memory_mb()), devices, alone=True)
+    return Local(workers or max(1, cores // 2), alone=True)
 
 
 def _run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ class Journal:
         """On the disk when this returns. A grade that was lost is not kept: the next run tries again."""
         if graded.verdict is None:
             return
-        line = {"key": graded.key, "seconds": round(graded.seconds, 3), "verdict": graded.verdict}
+        times = {"ended": round(time.time(), 3), "seconds": round(graded.seconds, 3), "waited": round(graded.waited, 3)}
+        line = {"key": graded.key, **times, "gpu": graded.gpu, "verdict": graded.verdict}
         self._stream.write(json.dumps(line).encode() + b"\n")
         self._stream.flush()
         os.fsync(self._stream.fileno())
@@ -65,4 +67,5 @@ def _graded(line: Mapping[str, Any]) -> Graded:
     verdict = line["verdict"]
     if not isinstance(verdict, dict) or "status" not in verdict:
         raise ValueError("no verdict")
-    return Graded(str(line["key"]), verdict, None, float(line["seconds"]))
+    waited, gpu = float(line.get("waited", 0.0)), str(line.get("gpu", ""))  # journals of older versions have neither
+    return Graded(str(line["key"]), verdict, None, float(line["seconds"]), waited, gpu)

@@ -50,7 +50,9 @@ class Graded:
     key: str
     verdict: Mapping[str, Any] | None
     fault: str | None = None
-    seconds: float = 0.0
+    seconds: float = 0.0  # without those waited
+    waited: float = 0.0  # seconds for turns on a GPU that others use too
+    gpu: str = ""  # as CUDA_VISIBLE_DEVICES names it; empty: none, or whichever the grader took
 
 
 def work_for(assignment: Assignment, facts: Facts, exercise: str, content: Content, run: Run) -> Work:
