@@ -41,7 +41,7 @@ def expect(native: torch.Tensor, truth: torch.Tensor, tolerance: Tolerance, scal
     info = torch.finfo(native.dtype)
     bound = tolerance.ulps * info.eps * truth.abs() + info.smallest_normal * info.eps
     if scale is not None:
-        bound = bound + tolerance.terms * torch.finfo(tolerance.accumulate).eps * scale.to(torch.float64)
+        bound = bound + tolerance.terms * torch.finfo(tolerance.accumulate).eps * scale.to(torch.float64).abs()
     error = (native.to(torch.float64) - truth).abs()
     finite = error[torch.isfinite(error)]
     if finite.numel():

@@ -6,14 +6,13 @@ a kernel in the cache need not wait for it. Nothing depends on this: what is not
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from grader import checks
+from grader import checks, cores
 from grader.beside import device_target
 from grader.failures import Cancelled, Refused, RunnerGone
 from grader.grade import Grade
@@ -23,7 +22,6 @@ from grader.protocol import Lost
 if TYPE_CHECKING:
     from grader.judge import Judge
 
-CORES_VARIABLE = "TRITON_PREP_CORES"  # how many cores this grader may count on; without it, all that there are
 CORES_EACH = 4  # for one process that compiles: the run itself, its assembler and other graders want theirs
 FAILED = ("compile_error", "runtime_error", "crashed", "timeout")
 # an autotuner that keeps its choice in the cache would take it from a process without a GPU
@@ -63,9 +61,7 @@ class CompileAhead:
 
 def processes() -> int:
     """How many may compile at a time. None on a machine with few cores, where they would only delay the run."""
-    given = os.environ.get(CORES_VARIABLE, "")
-    cores = int(given) if given.isdecimal() else len(os.sched_getaffinity(0))
-    return cores // CORES_EACH
+    return cores.count() // CORES_EACH
 
 
 def shares(grade: Grade, count: int) -> list[list[Case]]:

@@ -61,7 +61,8 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
     elif stage == "call" and _from_language(chain[-1]):
         status, cause = "compile_error", "compiler_rejects"
     known = reasons.named(
-        f"{type(reason).__name__}: {_text(reason)}", any("/triton/" in name for name in _files(reason))
+        _plain_global(reason, module) or f"{type(reason).__name__}: {_text(reason)}",
+        any("/triton/" in name for name in _files(reason)),
     )
     if type(reason).__name__ == "OutOfResources":
         status, cause = "runtime_error", "out_of_resources"
@@ -91,9 +92,18 @@ def described(error: BaseException, path: Path, stage: str, module: Any = None) 
 WRAPPED = re.compile(r"""^\w+\((?P<quote>['"])(?P<text>.*)(?P=quote)\)$""", re.DOTALL)
 
 
+def _plain_global(reason: BaseException, module: Any) -> str | None:
+    """What Triton would say: torch.compile copies a kernel without the file's globals, which are then unknown names."""
+    name = UNKNOWN.search(_text(reason)) if QUOTED.search(str(reason)) else None
+    return f"Cannot access global variable {name[1]}" if name is not None and hasattr(module, name[1]) else None
+
+
 EXCERPTS = ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure")
 # torch.compile passes on the text of a compiler's error, and not the error
 QUOTED = re.compile(r"\bCompilationError: at (?P<line>\d+):\d+:\s+def (?P<kernel>\w+)\(")
+
+
+UNKNOWN = re.compile(r"\b(\w+)['\"]? is not defined")
 
 
 def _text(error: BaseException) -> str:

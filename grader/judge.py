@@ -28,6 +28,8 @@ from grader.program_order import Passed, depends_on_order
 from grader.protocol import Lost
 from grader.runner_process import RunnerProcess
 from grader.verdict import Verdict, case_row
+from grader.verified import measured, verify
+from grader.verified.processes import Ahead
 from grader.warm import Warm
 
 
@@ -98,12 +100,18 @@ class Judge:
             if grade.backend == "cuda":
                 folder = tempfile.TemporaryDirectory(prefix="triton-prep-", ignore_cleanup_errors=True)
                 grade.cache = stack.enter_context(folder)
-                ahead = stack.enter_context(CompileAhead(self, grade)).over
+                compiling = stack.enter_context(CompileAhead(self, grade)).over
+                ahead = stack.enter_context(Ahead(self, grade, _is_timed(grade))) if _is_replayed(grade) else None
                 with self.turns.sharing(grade.cancelled):
-                    self._run_beside(grade, ahead)
+                    if ahead is not None:
+                        ahead.start()
+                    self._run_beside(grade, compiling)
+                    if ahead is not None:
+                        ahead.settle()
             else:
+                ahead = None
                 self._run_beside(grade, threading.Event())
-            self._after_run(grade)
+            self._after_run(grade, ahead)
         if self.turns.shared_gpu:
             seconds = round(self.turns.waited - waited, 4)
             grade.verdict.stages.append({"name": "waiting for the GPU", "seconds": seconds})
@@ -134,15 +142,14 @@ class Judge:
             ahead.set()
             _stage(grade, "bounds" if on_cuda else "offline compile", other)
 
-    def _after_run(self, grade: Grade) -> None:
+    def _after_run(self, grade: Grade, ahead: Ahead | None) -> None:
         """What a pass leads to: verification, timing. And what was asked for beside."""
         verdict = grade.verdict
         if verdict.status == "passed" and grade.backend == "cuda" and not verdict.compile:
             compile_offline(self, grade)  # torch.compile launches by itself: what it launched was not seen
-        timed = grade.backend == "cuda" and grade.options.time is not False and grade.problem.timing is not None
         if grade.options.verified:
-            self._verify(grade, timed)
-        if verdict.status == "passed" and timed and not verdict.verified:
+            self._verify(grade, ahead)
+        if verdict.status == "passed" and _is_timed(grade) and not verdict.verified:
             measure.measure(self, grade)
         if grade.options.sanitize:
             if grade.backend != "cuda":
@@ -159,21 +166,13 @@ class Judge:
             if grade.problem.call == "compiled":
                 verdict.notes.append("called without torch.compile: that needs a GPU")
 
-    def _verify(self, grade: Grade, timed: bool) -> None:
+    def _verify(self, grade: Grade, ahead: Ahead | None) -> None:
         """By a replay, which is then what is timed; where there can be none, as without being asked."""
-        from grader.verified import measured, verify
-        from grader.verified.processes import Ahead
-
         verdict = grade.verdict
-        if verdict.status != "passed" or grade.problem.call in verify.NOT_BY_REPLAY:
-            verify.verify(self, grade)
-        else:
-            with Ahead(self, grade, timed) as ahead:
-                with self.turns.sharing(grade.cancelled):
-                    ahead.start()
-                    verify.verify(self, grade, ahead)
-                if verdict.status == "passed" and verdict.verified and timed:
-                    measured.measure(self, grade, ahead)
+        with self.turns.sharing(grade.cancelled):
+            verify.verify(self, grade, ahead)
+        if verdict.status == "passed" and verdict.verified and _is_timed(grade):
+            measured.measure(self, grade, ahead)
         if verdict.status == "passed" and not verdict.verified:
             with self.turns.sharing(grade.cancelled):
                 kernels_alone.check(self, grade)
@@ -351,6 +350,14 @@ class Judge:
                 state.another_device(self, grade, passed)
         if found is not None:
             grade.verdict.first_failure(*found)
+
+
+def _is_timed(grade: Grade) -> bool:
+    return grade.backend == "cuda" and grade.options.time is not False and grade.problem.timing is not None
+
+
+def _is_replayed(grade: Grade) -> bool:
+    return grade.options.verified and grade.problem.call not in verify.NOT_BY_REPLAY
 
 
 MISSING = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ from grader.grade import CALL_LIMIT, Grade
 from grader.measure import LIMIT, keep
 from grader.verified import record as form
 from grader.verified.processes import Ahead, start_baselines, start_replayer
-from grader.verified.replay import Replay, layout_for
+from grader.verified.replay import Replay, hand_over, layout_for
 from grader.verified.replayer import moved_on
 from grader.verified.verify import Fails, Unrecordable, large_values, recorded
 
@@ -41,8 +42,9 @@ def measure(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
     started, waited = time.perf_counter(), judge.turns.waited
     grade.emit({"event": "stage", "name": "timing", "state": "started"})
     try:
-        samples = timed_replay(judge, grade, _large_record(judge, grade, ahead), ahead)
-        reply = _beside(judge, grade, ahead)
+        reply: dict[str, Any] = {}
+        beside = lambda: reply.update(_beside(judge, grade, ahead))
+        samples = timed_replay(judge, grade, _large_record(judge, grade, ahead), ahead, beside)
         reply["samples"]["median_us"] = timing.summary(samples)
         keep(verdict, reply)
         verdict.notes += [str(note) for note in reply.get("notes", [])]
@@ -74,8 +76,17 @@ def record_large(judge: Judge, grade: Grade) -> form.Record:
         return recorded(runner, values)
 
 
-def timed_replay(judge: Judge, grade: Grade, record: form.Record, ahead: Ahead | None = None) -> list[float]:
-    """Microseconds of each round. Raises NoTiming, RunnerGone, and Fails when the last round's result is wrong."""
+def timed_replay(
+    judge: Judge,
+    grade: Grade,
+    record: form.Record,
+    ahead: Ahead | None = None,
+    beside: Callable[[], None] = lambda: None,
+) -> list[float]:
+    """Microseconds of each round. Raises NoTiming, RunnerGone, and Fails when the last round's result is wrong.
+
+    `beside` is called while the GPU is this grade's alone.
+    """
     device, guard = ("cuda", CUDA_GUARD) if grade.backend == "cuda" else ("cpu", CPU_GUARD)
     process = None
     with judge.turns.sharing(grade.cancelled):
@@ -85,7 +96,8 @@ def timed_replay(judge: Judge, grade: Grade, record: form.Record, ahead: Ahead |
         with judge.turns.sharing(grade.cancelled):
             process = ahead.replayer(buffers) if ahead is not None else start_replayer(judge, grade, buffers)
             replay = Replay(grade.problem, process, buffers, CALL_LIMIT["cuda"])
-            failed = replay.use(record)
+            known = ahead.large_number if ahead is not None else None
+            failed = replay.use(hand_over(process, record) if known is None else known, record)
         if failed is not None:
             raise NoTiming(failed.message)
         with judge.turns.alone(grade.cancelled):
@@ -93,6 +105,7 @@ def timed_replay(judge: Judge, grade: Grade, record: form.Record, ahead: Ahead |
             count = int(min(timing.ROUNDS[1], max(timing.ROUNDS[0], timing.BUDGET / one_round)))
             count += secrets.randbelow(count)
             samples, last = _rounds(replay, values, count)
+            beside()
         with judge.turns.sharing(grade.cancelled):
             _check_last(grade, replay, values, last)
         return samples
@@ -165,11 +178,13 @@ def rolled(value: torch.Tensor, shift: int) -> torch.Tensor:
 
 
 def _beside(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> dict[str, Any]:
-    """PyTorch, the reference solution and the limits, in a trusted process without the record. Raises NoTiming."""
+    """PyTorch, the reference solution and the limits, in a trusted process without the record. Raises NoTiming.
+
+    Others must leave the GPU alone meanwhile.
+    """
     process = ahead.baselines() if ahead is not None else start_baselines(judge, grade)
     try:
-        with judge.turns.alone(grade.cancelled):
-            reply = process.ask({"op": "baselines"}, LIMIT)
+        reply = process.ask({"op": "baselines"}, LIMIT)
     finally:
         process.end()
     if reply.get("event") != "baselines":

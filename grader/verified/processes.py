@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from grader.case_runner import Buffers
@@ -75,6 +75,7 @@ class Ahead:
     def __init__(self, judge: Judge, grade: Grade, timed: bool) -> None:
         self.judge, self.grade, self.timed = judge, grade, timed
         self.large: Record | Exception | None = None  # of the call that is timed, or why there is none
+        self.large_number: int | None = None  # by which the replayer knows it
         self._pool = ThreadPoolExecutor(2)
         self._replayer: Future[RunnerProcess] | None = None
         self._baselines: Future[RunnerProcess] | None = None
@@ -91,6 +92,10 @@ class Ahead:
         self._pool.shutdown(wait=True)
         for started in (self._replayer, self._baselines):
             _end(started)
+
+    def settle(self) -> None:
+        """Wait until they are ready and leave the GPU alone; one that failed says so where it is used."""
+        wait([started for started in (self._replayer, self._baselines) if started is not None])
 
     def replayer(self, buffers: Buffers) -> RunnerProcess:
         """With this memory open. Raises RunnerGone."""

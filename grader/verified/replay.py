@@ -10,6 +10,8 @@ import torch
 from grader import guards
 from grader.case_runner import CaseRunner, Outcome, layout_breaches, layout_of
 from grader.expectation import Values
+from grader.failures import RunnerGone
+from grader.runner_process import RunnerProcess
 from grader.verified import record as form
 
 COMPILE_LIMIT = 120.0  # seconds for all kernels of one record
@@ -34,21 +36,31 @@ def sizes_of(values: Values, guard: int) -> list[int | None]:
     return [None if region is None else region.nbytes for region in layout_of(values, guard)[1]]
 
 
+def hand_over(process: RunnerProcess, record: form.Record) -> int:
+    """Its number there; its kernels are compiled from then on, and what is wrong with it is said where it is used.
+
+    Raises RunnerGone.
+    """
+    text, reply = form.dump(record), {}
+    for start in range(0, len(text), PART):
+        message = {"op": "record", "text": text[start : start + PART], "last": start + PART >= len(text)}
+        reply = process.ask(message, COMPILE_LIMIT)
+    number = reply.get("number")
+    if not isinstance(number, int):  # the judge has parsed it, so the replayer can
+        raise RunnerGone("crashed", f"the replayer did not take the record: {reply.get('message')}")
+    return number
+
+
 class Replay(CaseRunner):
     """A CaseRunner whose calls are replays of one record after another, in a replayer process."""
 
     record: form.Record
 
-    def use(self, record: form.Record) -> Outcome | None:
-        """Hand the record over and have its kernels compiled; what went wrong, if it did. Raises RunnerGone."""
+    def use(self, number: int, record: form.Record) -> Outcome | None:
+        """From now on the record that was handed over with this number; what is wrong with it. Raises RunnerGone."""
         self.record = record
-        text = form.dump(record)
-        for start in range(0, len(text), PART):
-            message = {"op": "record", "text": text[start : start + PART], "last": start + PART >= len(text)}
-            reply = self.process.ask(message, COMPILE_LIMIT)
-            if reply.get("event") == "error":
-                return _failed(reply)
-        return None
+        reply = self.process.ask({"op": "use", "number": number}, COMPILE_LIMIT)
+        return _failed(reply) if reply.get("event") == "error" else None
 
     def places(self, values: Values) -> tuple[guards.Layout, list[guards.Region | None], list[guards.Region]]:
         return layout_for(self.record, values, self.buffers.guard)

@@ -10,12 +10,14 @@ import ctypes
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
-from grader import guards
+from grader import cores, guards
 from grader.guards import Region
 from grader.protocol import Channel, Lost
 from grader.verified import record as form
@@ -30,6 +32,9 @@ class Replayer:
     def __init__(self, launcher: Launcher, folder: Path) -> None:
         self.launcher, self.folder = launcher, folder
         self.text = ""
+        self.kept: list[tuple[form.Record, list[Future[Any]]]] = []  # with its kernels, as they get compiled
+        self.pool = ThreadPoolExecutor(cores.count())  # the compiler lets go of Python's lock
+        self.compiles: dict[str, Future[Any]] = {}
         self.record: form.Record | None = None
         self.compiled: list[Any] = []
         self.baselines: Callable[[], dict[str, Any]] = _failing(RuntimeError("nothing is prepared"))
@@ -57,18 +62,30 @@ class Replayer:
         return {"event": "memory"}
 
     def _record(self, message: dict[str, Any]) -> dict[str, Any]:
-        """A record comes in parts; after the last one its kernels are compiled."""
+        """A record comes in parts; after the last one its kernels begin to be compiled."""
         self.text += message["text"]
         if not message["last"]:
             return {"event": "more"}
         text, self.text = self.text, ""
-        self.record = form.parse(text)
-        self.compiled = []
-        for number, kernel in enumerate(self.record.kernels):
-            path = self.folder / f"kernel-{number}.ttir"
+        record = form.parse(text)
+        self.kept.append((record, [self._compiling(kernel) for kernel in record.kernels]))
+        return {"event": "kept", "number": len(self.kept) - 1}
+
+    def _compiling(self, kernel: form.Kernel) -> Future[Any]:
+        key = msgspec.json.encode(kernel).decode()
+        if key not in self.compiles:
+            path = self.folder / f"kernel-{len(self.compiles)}.ttir"
             path.write_text(kernel.ttir)
-            self.compiled.append(self.launcher.compile(path, kernel))
-        for step in self.record.steps:
+            self.compiles[key] = self.pool.submit(self.launcher.compile, path, kernel)
+        return self.compiles[key]
+
+    def _use(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The record that is replayed from now on."""
+        self.record, self.compiled = None, []
+        record, kernels = self.kept[int(message["number"])]
+        self.compiled = [kernel.result() for kernel in kernels]
+        self.record = record
+        for step in record.steps:
             if isinstance(step, form.Launch):
                 self._check_arguments(step)
         return {"event": "compiled"}
@@ -151,7 +168,7 @@ class Replayer:
         return self.baselines()
 
 
-OPERATIONS = {"ready", "memory", "forget", "record", "replay", "time", "prepare", "baselines"}
+OPERATIONS = {"ready", "memory", "forget", "record", "use", "replay", "time", "prepare", "baselines"}
 
 
 def _failing(error: Exception) -> Callable[[], dict[str, Any]]:

@@ -23,7 +23,7 @@ from grader.problem import Case, Draw
 from grader.verdict import case_row
 from grader.verified import record as form
 from grader.verified.processes import Ahead, start_replayer
-from grader.verified.replay import Replay, layout_for, sizes_of
+from grader.verified.replay import Replay, hand_over, layout_for, sizes_of
 
 if TYPE_CHECKING:
     from grader.judge import Judge
@@ -201,20 +201,23 @@ def replay_cases(
     until = time.monotonic() + REPLAY_LIMIT
     try:
         process = ahead.replayer(buffers) if ahead is not None else start_replayer(judge, grade, buffers)
+        numbers = [hand_over(process, record) for _, record in records]
+        if ahead is not None and isinstance(ahead.large, form.Record):
+            ahead.large_number = hand_over(process, ahead.large)  # to be compiled while the cases are replayed
         replay = Replay(problem, process, buffers, grade.options.call_limit or CALL_LIMIT["cuda"])
-        for (case, record), values in zip(records, drawn, strict=True):
-            outcome = _replayed(replay, record, values)
+        for number, (case, record), values in zip(numbers, records, drawn, strict=True):
+            outcome = _replayed(replay, number, record, values)
             if outcome.status == "passed" and time.monotonic() > until:
                 outcome = Outcome("timeout", f"the cases so far took more than {REPLAY_LIMIT:g} s", cause="timeout")
             if outcome.status != "passed":
                 outcome = replace(outcome, message=f"in the replay: {outcome.message}")
                 return Replayed(launches, seed, (case, values, outcome))
             launches += record.launches
-            if values.size and (largest is None or values.size >= largest[1].size):
-                largest = (record, values)
+            if values.size and (largest is None or values.size >= largest[2].size):
+                largest = (number, record, values)
         if largest is not None:
-            replay.use(largest[0])
-            checks.must_matter(grade, replay, (records[0][0], largest[1]))
+            replay.use(*largest[:2])
+            checks.must_matter(grade, replay, (records[0][0], largest[2]))
         return Replayed(launches, seed, None)
     finally:
         if ahead is not None:
@@ -224,10 +227,10 @@ def replay_cases(
         buffers.close()
 
 
-def _replayed(replay: Replay, record: form.Record, values: Values) -> Outcome:
+def _replayed(replay: Replay, number: int, record: form.Record, values: Values) -> Outcome:
     """Two replays of one record, alike to the bit."""
     try:
-        outcome = replay.use(record) or replay.run(values)
+        outcome = replay.use(number, record) or replay.run(values)
         if outcome.status != "passed":
             return outcome
         second = replay.run(values)

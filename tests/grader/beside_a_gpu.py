@@ -314,14 +314,11 @@ def test_a_launch_on_tensors_without_memory_is_a_forgotten_wrap_triton(on_cuda, 
 
 
 def test_whether_the_kernels_alone_have_nothing_to_say_can_be_asked_ahead_of_the_verdict(judge, on_cuda):
-    """For a solution nothing; for what `check` refuses or notes, or when it is asked to stop, it cannot be said."""
+    """For a solution nothing; for what `check` refuses or notes it cannot be said, and the verdict stays as it is."""
     right = on_cuda("vector_add")
     before = replace(right.verdict)
     assert kernels_alone.clean(judge, right, threading.Event()) and right.verdict == before
     cheat = on_cuda("vector_add", ("    return out\n", "    return x + y\n"))
     by_name = on_cuda("vector_add", ("torch.empty_like(x)", 'torch.empty_like(x, device="cuda")'))
-    over = threading.Event()
-    over.set()
     assert not kernels_alone.clean(judge, cheat, threading.Event()) and cheat.verdict.status == "passed"
     assert not kernels_alone.clean(judge, by_name, threading.Event()) and not by_name.verdict.notes
-    assert not kernels_alone.clean(judge, right, over)

@@ -79,3 +79,10 @@ def test_the_worst_element_is_reported_beside_the_first():
 
 def test_an_empty_output_is_right():
     assert compare(torch.empty(0), expected(torch.empty(0))).right
+
+
+def test_the_scale_of_the_rounding_counts_by_its_size():
+    """A problem may give the reference itself: a bound below zero for half of its elements would fail right kernels."""
+    truth = torch.tensor([-3.0, 3.0], dtype=torch.float64)
+    expected = expect(truth.float(), truth, Tolerance(ulps=2.0, terms=8.0), truth)
+    assert expected.bound[0] == expected.bound[1] > 9 * 3.0 * torch.finfo(torch.float32).eps

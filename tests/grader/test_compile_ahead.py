@@ -10,7 +10,8 @@ import pytest
 
 from grader import compile_ahead, triton_adapter
 from grader.catalog import find
-from grader.compile_ahead import CORES_VARIABLE, CompileAhead, processes, shares
+from grader.compile_ahead import CompileAhead, processes, shares
+from grader.cores import VARIABLE as CORES_VARIABLE
 from grader.grade import Grade, Options, Submission
 from grader.judge import Judge
 from grader.verdict import Verdict

@@ -45,6 +45,7 @@ def module(tmp_path: Path) -> ModuleType:
     made.__file__ = str(tmp_path / "mine.py")
     lines = SOURCE.splitlines(keepends=True)
     first = lines.index("@triton.jit\n")
+    made.FACTOR = 2.0  # type: ignore[attr-defined]
     made.add_kernel = SimpleNamespace(raw_src=lines[first:], starting_line_number=first + 1)  # type: ignore[attr-defined]
     return made
 
@@ -57,11 +58,22 @@ def described(error: BaseException, module: ModuleType) -> dict[str, object]:
         return errors.described(raised, Path(module.__file__), "call", module)
 
 
-def test_a_compile_error_that_torch_compile_passes_on_as_text_has_its_reason_and_its_line(module):
-    told = described(InductorError(INDUCTOR), module)
+UNKNOWN = INDUCTOR.replace(
+    "Cannot access global variable FACTOR from within @jit'ed function.", "FACTOR is not defined."
+)
+
+
+@pytest.mark.parametrize("text", [INDUCTOR, UNKNOWN])
+def test_a_compile_error_that_torch_compile_passes_on_as_text_has_its_reason_and_its_line(module, text):
+    told = described(InductorError(text), module)
     assert (told["status"], told["cause"]) == ("compile_error", "plain_global")
     assert isinstance(told["line"], int) and "FACTOR * x" in SOURCE.splitlines()[told["line"] - 1]
     assert str(told["message"]).startswith("the kernel uses the plain global FACTOR. Try: ")
+
+
+def test_a_name_that_the_file_does_not_have_is_unknown_in_torch_compile_too(module):
+    told = described(InductorError(UNKNOWN.replace("FACTOR is", "FAKTOR is")), module)
+    assert (told["status"], told["cause"]) == ("compile_error", "undefined_name")
 
 
 def test_the_excerpt_of_a_kernel_that_is_not_in_the_file_gives_no_line(module):

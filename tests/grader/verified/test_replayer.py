@@ -14,8 +14,9 @@ from grader.failures import RunnerGone
 from grader.judge import Judge
 from grader.runner_process import RunnerProcess
 from grader.verified import verify
+from grader.verified.processes import Ahead
 from grader.verified.record import Record
-from grader.verified.replay import Replay
+from grader.verified.replay import Replay, hand_over
 from tests.grader.verified.submissions import LAUNCH_MANY, MANY, PLAIN, recorded
 
 
@@ -59,4 +60,28 @@ def handed_over(judge: Judge, grade: Any, record: Record) -> tuple[Outcome | Non
     under_way = grade("vector_add")
     buffers = Buffers("cpu", [], least=1 << 16)
     process = verify.start_replayer(judge, under_way, buffers)
-    return Replay(under_way.problem, process, buffers, 30).use(record), process
+    return Replay(under_way.problem, process, buffers, 30).use(hand_over(process, record), record), process
+
+
+def test_processes_started_ahead_wait_and_end_with_their_block(judge, grade):
+    with Ahead(judge, grade("vector_add"), timed=False) as ahead:
+        ahead.start()
+        ahead.settle()
+        assert len(judge.warm["offline"].runners) == 1
+        ahead.forget()
+    assert not judge.warm["offline"].runners
+
+
+def test_kernels_are_compiled_once_and_each_record_is_used_by_its_number(judge, grade):
+    first, second = recorded(judge, grade, PLAIN), recorded(judge, grade, LAUNCH_MANY, MANY)
+    under_way = grade("vector_add")
+    buffers = Buffers("cpu", [], least=1 << 16)
+    process = verify.start_replayer(judge, under_way, buffers)
+    try:
+        numbers = [hand_over(process, record) for record in (first, second, first)]
+        replay = Replay(under_way.problem, process, buffers, 30)
+        assert numbers == [0, 1, 2]
+        assert [replay.use(n, r) for n, r in ((2, first), (1, second), (0, first))] == [None] * 3
+        assert len(list(process.scratch.glob("kernel-*.ttir"))) == len(first.kernels) + len(second.kernels)
+    finally:
+        process.end()
