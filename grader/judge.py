@@ -29,7 +29,7 @@ from grader.protocol import Lost
 from grader.runner_process import RunnerProcess
 from grader.verdict import Verdict, case_row
 from grader.verified import measured, verify
-from grader.verified.processes import Ahead
+from grader.verified.processes import Ahead, Baselines
 from grader.warm import Warm
 
 
@@ -41,6 +41,7 @@ class Judge:
         """
         self.warm, self.device_name = warm, device_name
         self.turns = turns or Turns()
+        self.baselines = Baselines()
         self.problems: dict[str, tuple[float, Problem]] = {}
         self.drawings = Drawings()
 
@@ -105,9 +106,11 @@ class Judge:
                 with self.turns.sharing(grade.cancelled):
                     if ahead is not None:
                         ahead.start()
-                    self._run_beside(grade, compiling)
+                    self._run_beside(grade, compiling, ahead)
                     if ahead is not None:
                         ahead.settle()
+                    if grade.options.verified:  # before others get the GPU alone: the runner may be alive
+                        verify.verify(self, grade, ahead)
             else:
                 ahead = None
                 self._run_beside(grade, threading.Event())
@@ -117,40 +120,44 @@ class Judge:
             grade.verdict.stages.append({"name": "waiting for the GPU", "seconds": seconds})
         diagnose.finish(grade)
 
-    def _run_beside(self, grade: Grade, ahead: threading.Event) -> None:
+    def _run_beside(self, grade: Grade, compiling: threading.Event, ahead: Ahead | None = None) -> None:
         """Values on the backend; beside them, in parallel, what the other warm processes can tell.
 
-        `ahead` is set when the run needs nothing more compiled.
+        `compiling` is set when the run needs nothing more compiled.
         """
         on_cuda, verdict = grade.backend == "cuda", grade.verdict
         with ThreadPoolExecutor(2) as pool:
             other = pool.submit(bounds if on_cuda else compile_offline, self, grade)
             clean = None
             if on_cuda and not grade.options.verified and compile_ahead.processes():  # else it would delay the run
-                clean = pool.submit(kernels_alone.clean, self, grade, ahead)
+                clean = pool.submit(kernels_alone.clean, self, grade, compiling)
             try:
-                self._run_cases(grade)
+                self._run_cases(grade, ahead)
             except BaseException:
                 grade.over.set()
-                ahead.set()
+                compiling.set()
                 raise
             if verdict.status in ("timeout", "crashed", "import_error", "infrastructure_error"):
                 grade.over.set()
             if verdict.status == "passed" and not grade.options.verified:
                 if clean is None or not _stage(grade, "kernels alone", clean):
                     kernels_alone.check(self, grade)
-            ahead.set()
+            compiling.set()
             _stage(grade, "bounds" if on_cuda else "offline compile", other)
 
     def _after_run(self, grade: Grade, ahead: Ahead | None) -> None:
-        """What a pass leads to: verification, timing. And what was asked for beside."""
+        """What a pass leads to, timing above all, and what was asked for beside."""
         verdict = grade.verdict
         if verdict.status == "passed" and grade.backend == "cuda" and not verdict.compile:
             compile_offline(self, grade)  # torch.compile launches by itself: what it launched was not seen
-        if grade.options.verified:
-            self._verify(grade, ahead)
-        if verdict.status == "passed" and _is_timed(grade) and not verdict.verified:
-            measure.measure(self, grade)
+        if verdict.status == "passed" and grade.options.verified and not verdict.verified:
+            with self.turns.sharing(grade.cancelled):
+                kernels_alone.check(self, grade)
+        if verdict.status == "passed" and _is_timed(grade):
+            if verdict.verified:
+                measured.measure(self, grade, ahead if ahead is not None and ahead.usable else None)
+            else:
+                measure.measure(self, grade)
         if grade.options.sanitize:
             if grade.backend != "cuda":
                 raise Unavailable("--sanitize needs a GPU: on the interpreter every access is checked exactly anyway")
@@ -165,17 +172,6 @@ class Judge:
                 verdict.estimate = of_grade(self, grade)
             if grade.problem.call == "compiled":
                 verdict.notes.append("called without torch.compile: that needs a GPU")
-
-    def _verify(self, grade: Grade, ahead: Ahead | None) -> None:
-        """By a replay, which is then what is timed; where there can be none, as without being asked."""
-        verdict = grade.verdict
-        with self.turns.sharing(grade.cancelled):
-            verify.verify(self, grade, ahead)
-        if verdict.status == "passed" and verdict.verified and _is_timed(grade):
-            measured.measure(self, grade, ahead)
-        if verdict.status == "passed" and not verdict.verified:
-            with self.turns.sharing(grade.cancelled):
-                kernels_alone.check(self, grade)
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -225,7 +221,8 @@ class Judge:
         finally:
             buffers.close()
 
-    def _run_cases(self, grade: Grade) -> None:
+    def _run_cases(self, grade: Grade, ahead: Ahead | None = None) -> None:
+        """A runner in which all has passed is left to `ahead`, if there is one."""
         problem, verdict, mode = grade.problem, grade.verdict, grade.backend
         grade.emit({"event": "stage", "name": "import", "state": "started"})
         device = "cuda" if mode == "cuda" else "cpu"
@@ -271,10 +268,13 @@ class Judge:
             if mode == "cuda" and verdict.status not in ("crashed", "timeout", "runtime_error"):
                 compiled_rows(grade, process, device_target())
         finally:
-            if process is not None:
-                process.end()
-                verdict.output = process.printed.text()
-            buffers.close()
+            if process is not None and ahead is not None and verdict.status == "passed":
+                ahead.runner = (process, buffers)
+            else:
+                if process is not None:
+                    process.end()
+                    verdict.output = process.printed.text()
+                buffers.close()
 
     def _each_case(self, grade: Grade, process: RunnerProcess, buffers: Buffers) -> None:
         problem, verdict, mode = grade.problem, grade.verdict, grade.backend

@@ -130,6 +130,8 @@ class Server:
         self.emit({"event": "ready", "versions": versions, "backend": "none", "device": "none", "reason": reason})
 
     def close(self) -> None:
+        if self.judge is not None:
+            self.judge.baselines.close()
         for warm in self.warm.values():
             warm.close()
 

@@ -20,7 +20,7 @@ from grader.failures import Refused, RunnerGone
 from grader.grade import CALL_LIMIT, Grade
 from grader.measure import LIMIT, keep
 from grader.verified import record as form
-from grader.verified.processes import Ahead, start_baselines, start_replayer
+from grader.verified.processes import Ahead, start_replayer
 from grader.verified.replay import Replay, hand_over, layout_for
 from grader.verified.replayer import moved_on
 from grader.verified.verify import Fails, Unrecordable, large_values, recorded
@@ -182,11 +182,9 @@ def _beside(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> dict[str,
 
     Others must leave the GPU alone meanwhile.
     """
-    process = ahead.baselines() if ahead is not None else start_baselines(judge, grade)
-    try:
-        reply = process.ask({"op": "baselines"}, LIMIT)
-    finally:
-        process.end()
+    process = ahead.baselines() if ahead is not None else judge.baselines.prepared(judge, grade)
+    reply = process.ask({"op": "baselines"}, LIMIT)
+    judge.baselines.release()
     if reply.get("event") != "baselines":
         raise NoTiming(str(reply.get("message")))
     return reply

@@ -50,20 +50,46 @@ def open_memory(process: RunnerProcess, buffers: Buffers) -> None:
     process.ask(buffers.handle(), CALL_LIMIT["cuda"])
 
 
-def start_baselines(judge: Judge, grade: Grade) -> RunnerProcess:
-    """A fresh one that has PyTorch and the reference solution ready to be timed. Raises RunnerGone."""
-    exercise = grade.submission.exercise
-    request = {
-        "op": "prepare",
-        "exercise": grade.problem.slug,
-        "solution": str(exercise.solution),
-        "seed": secrets.randbits(48),
-        "compiled": grade.options.time is True,
-    }
-    course = [str(exercise.problem.parents[2]), str(exercise.solution)]
-    process = start_replayer(judge, grade, None, readable=course)
-    process.ask(request, LIMIT)  # what goes wrong here, it says again when it is asked for the times
-    return process
+class Baselines:
+    """The process that times PyTorch and the reference solutions. It runs nothing of a learner's: one for many grades.
+
+    That saves each a context, and CUDA makes those one after another, for all GPUs of a machine.
+    """
+
+    def __init__(self) -> None:
+        self._process: RunnerProcess | None = None
+        self._readable: tuple[str, ...] = ()
+
+    def prepared(self, judge: Judge, grade: Grade) -> RunnerProcess:
+        """With the grade's exercise ready to be timed. Raises RunnerGone."""
+        exercise = grade.submission.exercise
+        request = {
+            "op": "prepare",
+            "exercise": grade.problem.slug,
+            "solution": str(exercise.solution),
+            "seed": secrets.randbits(48),
+            "compiled": grade.options.time is True,
+        }
+        readable = (str(exercise.problem.parents[2]), str(exercise.solution.parents[1]))
+        if self._process is None or self._process.ended or readable != self._readable:
+            self.close()
+            self._process = start_replayer(judge, grade, None, readable=readable)
+            self._readable = readable
+        self._process.cancelled = grade.cancelled
+        self._process.ask(request, LIMIT)  # what goes wrong here, it says again when it is asked for the times
+        return self._process
+
+    def release(self) -> None:
+        """The memory that was prepared."""
+        if self._process is not None and not self._process.ended:
+            with contextlib.suppress(RunnerGone, Cancelled, Lost):
+                self._process.ask({"op": "release"}, CALL_LIMIT["cuda"])
+
+    def close(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(Lost):
+                self._process.end()
+            self._process = None
 
 
 class Ahead:
@@ -76,6 +102,9 @@ class Ahead:
         self.judge, self.grade, self.timed = judge, grade, timed
         self.large: Record | Exception | None = None  # of the call that is timed, or why there is none
         self.large_number: int | None = None  # by which the replayer knows it
+        self.runner: tuple[RunnerProcess, Buffers] | None = None  # in which the cases have passed
+        self.runner_used = False  # for the records
+        self.usable = True
         self._pool = ThreadPoolExecutor(2)
         self._replayer: Future[RunnerProcess] | None = None
         self._baselines: Future[RunnerProcess] | None = None
@@ -86,12 +115,23 @@ class Ahead:
     def start(self) -> None:
         self._replayer = self._pool.submit(start_replayer, self.judge, self.grade, None)
         if self.timed:
-            self._baselines = self._pool.submit(start_baselines, self.judge, self.grade)
+            self._baselines = self._pool.submit(self.judge.baselines.prepared, self.judge, self.grade)
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=True)
-        for started in (self._replayer, self._baselines):
-            _end(started)
+        self.end_runner()
+        if self._replayer is not None:
+            with contextlib.suppress(RunnerGone, Cancelled, Lost):  # it never started
+                self._replayer.result().end()
+        if self._baselines is not None:
+            self.judge.baselines.release()
+
+    def end_runner(self) -> None:
+        if self.runner is not None:
+            (process, buffers), self.runner = self.runner, None
+            process.end()
+            self.grade.verdict.output = process.printed.text()
+            buffers.close()
 
     def settle(self) -> None:
         """Wait until they are ready and leave the GPU alone; one that failed says so where it is used."""
@@ -114,9 +154,3 @@ class Ahead:
         """Raises RunnerGone."""
         assert self._baselines is not None
         return self._baselines.result()
-
-
-def _end(started: Future[RunnerProcess] | None) -> None:
-    if started is not None:
-        with contextlib.suppress(RunnerGone, Cancelled, Lost):  # it never started
-            started.result().end()

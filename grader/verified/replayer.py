@@ -7,6 +7,7 @@ comes from a record, so it may crash or hang: then only it ends. It holds no ref
 from __future__ import annotations
 
 import ctypes
+import gc
 import time
 import traceback
 from collections.abc import Callable
@@ -164,11 +165,17 @@ class Replayer:
             raise
         return {"event": "prepared"}
 
+    def _release(self, message: dict[str, Any]) -> dict[str, Any]:
+        self.baselines = _failing(RuntimeError("nothing is prepared"))
+        gc.collect()
+        torch.cuda.empty_cache()
+        return {"event": "released"}
+
     def _baselines(self, message: dict[str, Any]) -> dict[str, Any]:
         return self.baselines()
 
 
-OPERATIONS = {"ready", "memory", "forget", "record", "use", "replay", "time", "prepare", "baselines"}
+OPERATIONS = {"ready", "memory", "forget", "record", "use", "replay", "time", "prepare", "baselines", "release"}
 
 
 def _failing(error: Exception) -> Callable[[], dict[str, Any]]:

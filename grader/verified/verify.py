@@ -22,7 +22,7 @@ from grader.grade import CALL_LIMIT, Grade
 from grader.problem import Case, Draw
 from grader.verdict import case_row
 from grader.verified import record as form
-from grader.verified.processes import Ahead, start_replayer
+from grader.verified.processes import Ahead, open_memory, start_replayer
 from grader.verified.replay import Replay, hand_over, layout_for, sizes_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,12 @@ def verify(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
     grade.emit({"event": "stage", "name": "replay", "state": "started"})
     try:
         records = record_cases(judge, grade, ahead)
-        _settle(grade, replay_cases(judge, grade, records, ahead))
+        replayed = replay_cases(judge, grade, records, ahead)
+        if replayed.failure is not None and ahead is not None and ahead.runner_used:
+            # hooks that came late may have missed a launch: a record that fails is made again in a process of its own
+            ahead.usable = False
+            replayed = replay_cases(judge, grade, record_cases(judge, grade))
+        _settle(grade, replayed)
     except Unrecordable as unrecordable:
         verdict.notes.append(f"graded unverified: {unrecordable}")
     except (RunnerGone, torch.OutOfMemoryError) as error:
@@ -102,6 +107,11 @@ def _recorded(
 ) -> list[tuple[Case, form.Record]]:
     cases = grade.problem.cases
     drawn = [grade.values(case, 1) for case in cases]
+    if ahead is not None and ahead.runner is not None:
+        try:
+            return _behind_the_run(grade, ahead, drawn, large)
+        except (Unrecordable, Fails, RunnerGone, torch.OutOfMemoryError):
+            ahead.large = None  # memory that a call keeps for later ones is no fault: a process of its own decides
     try:
         with judge.runner(grade, grade.backend, [*drawn, *large], record=True) as runner:
             records = [(case, recorded(runner, values)) for case, values in zip(cases, drawn, strict=True)]
@@ -117,6 +127,26 @@ def _recorded(
         raise Fails(Outcome(str(reply.get("status")), str(refused), cause=reply.get("cause"))) from refused
     except RunnerGone as gone:
         raise Fails(Outcome(gone.status, str(gone), cause=gone.status)) from gone
+
+
+def _behind_the_run(
+    grade: Grade, ahead: Ahead, drawn: Sequence[Values], large: Sequence[Values]
+) -> list[tuple[Case, form.Record]]:
+    """Where the cases have passed, which spares a process. Raises Unrecordable, Fails, RunnerGone, OutOfMemoryError."""
+    assert ahead.runner is not None
+    (process, buffers), problem = ahead.runner, grade.problem
+    limit = grade.options.call_limit or CALL_LIMIT[grade.backend]
+    try:
+        runner = CaseRunner(problem, process, buffers, limit)
+        records = [(case, recorded(runner, values)) for case, values in zip(problem.cases, drawn, strict=True)]
+        for values in large if buffers.shared is None else ():  # memory on the CPU came with the process
+            wide = Buffers(buffers.device, [values])
+            open_memory(process, wide)
+            ahead.large = recorded(CaseRunner(problem, process, wide, limit), values)
+        ahead.runner_used = True
+        return records
+    finally:
+        ahead.end_runner()
 
 
 def large_values(grade: Grade, seed: int) -> Values:

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from grader import triton_launches
+from grader.case_runner import Buffers, CaseRunner, Outcome
 from grader.catalog import exercises, find
 from grader.grade import load_problem
-from grader.verified import verify
+from grader.verified import processes, verify
 from grader.verified.record import Copy, Fill, Launch, Scratch
 from tests.grader.verified.submissions import LAUNCH_MANY, MANY, PLAIN, recorded
 
@@ -138,6 +139,7 @@ class Ahead:
 
     timed = True
     large: Any = None
+    runner: Any = None
 
 
 def small_timing(under_way: Any) -> Any:
@@ -173,3 +175,66 @@ def test_what_does_not_fit_beside_the_cases_costs_the_timing_alone(judge, grade,
     under_way, ahead = grade("vector_add"), Ahead()
     assert len(verify.record_cases(judge, under_way, ahead)) == len(under_way.problem.cases)
     assert isinstance(ahead.large, torch.OutOfMemoryError)
+
+
+@pytest.fixture
+def passed(judge):
+    """Ahead of a recording: a runner in which every case has been called."""
+    open_ones: list[processes.Ahead] = []
+
+    def make(under_way: Any) -> processes.Ahead:
+        cases = [under_way.values(case) for case in under_way.problem.cases]
+        buffers = Buffers("cpu", cases)
+        process = judge.start(under_way, "offline", buffers)
+        for values in cases:
+            CaseRunner(under_way.problem, process, buffers, 60).run(values, noop=True)
+        ahead = processes.Ahead(judge, under_way, timed=False)
+        ahead.runner = (process, buffers)
+        open_ones.append(ahead)
+        return ahead
+
+    yield make
+    for ahead in open_ones:
+        ahead.end_runner()
+
+
+def test_the_runner_of_the_cases_gives_the_records_that_a_process_of_their_own_gives(judge, grade, passed, monkeypatch):
+    under_way = grade("softmax")
+    fresh = verify.record_cases(judge, under_way)
+    ahead = passed(under_way)
+    process = ahead.runner[0]
+    monkeypatch.setattr(judge, "runner", None)  # no other process
+    records = verify.record_cases(judge, under_way, ahead)
+    assert ahead.runner_used and ahead.runner is None and process.ended
+    assert [(r.steps, r.buffers, r.outputs) for _, r in records] == [(r.steps, r.buffers, r.outputs) for _, r in fresh]
+    assert not judge.warm["offline"].runners
+
+
+def test_memory_kept_from_judged_calls_is_recorded_in_a_process_of_its_own(judge, grade, passed):
+    source = find("vector_add").solution.read_text()
+    kept = "    out = KEPT.setdefault((x.shape, x.dtype, x.stride()), torch.empty_like(x))\n"
+    changed = source.replace("    out = torch.empty_like(x)\n", kept) + "\nKEPT = {}\n"
+    under_way = grade("vector_add", changed)
+    ahead = passed(under_way)
+    records = verify.record_cases(judge, under_way, ahead)
+    assert not ahead.runner_used and len(records) == len(under_way.problem.cases)
+    assert not judge.warm["offline"].runners
+
+
+def test_a_record_that_fails_in_the_replay_is_made_again_before_it_counts(judge, grade, passed, monkeypatch):
+    under_way = grade("vector_add")
+    ahead = passed(under_way)
+    case = under_way.problem.cases[0]
+    failure = (case, under_way.values(case), Outcome("wrong_answer"))
+    replayed = iter([verify.Replayed(1, 1, failure), verify.Replayed(8, 2, None)])
+    asked: list[Any] = []
+
+    def replay(judge: Any, grade: Any, records: Any, ahead: Any = None) -> verify.Replayed:
+        asked.append((len(records), ahead))
+        return next(replayed)
+
+    monkeypatch.setattr(verify, "replay_cases", replay)
+    verify.verify(judge, under_way, ahead)
+    count = len(under_way.problem.cases)
+    assert asked == [(count, ahead), (count, None)] and not ahead.usable
+    assert (under_way.verdict.status, under_way.verdict.verified) == ("passed", True)
