@@ -44,7 +44,9 @@ def measure(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
     try:
         reply: dict[str, Any] = {}
         beside = lambda: reply.update(_beside(judge, grade, ahead))
-        samples = timed_replay(judge, grade, _large_record(judge, grade, ahead), ahead, beside)
+        with judge.turns.sharing(grade.cancelled):
+            record = _large_record(judge, grade, ahead)
+        samples = timed_replay(judge, grade, record, ahead, beside)
         reply["samples"]["median_us"] = timing.summary(samples)
         keep(verdict, reply)
         verdict.notes += [str(note) for note in reply.get("notes", [])]

@@ -14,7 +14,7 @@ from grader.failures import RunnerGone
 from grader.judge import Judge
 from grader.runner_process import RunnerProcess
 from grader.verified import verify
-from grader.verified.processes import Ahead
+from grader.verified.processes import Ahead, Baselines
 from grader.verified.record import Record
 from grader.verified.replay import Replay, hand_over
 from tests.grader.verified.submissions import LAUNCH_MANY, MANY, PLAIN, recorded
@@ -85,3 +85,18 @@ def test_kernels_are_compiled_once_and_each_record_is_used_by_its_number(judge, 
         assert len(list(process.scratch.glob("kernel-*.ttir"))) == len(first.kernels) + len(second.kernels)
     finally:
         process.end()
+
+
+def test_one_process_serves_the_baselines_of_many_grades_until_it_is_lost(judge, grade):
+    """Without a GPU nothing can be prepared, and it says so when it is asked for times."""
+    baselines = Baselines()
+    try:
+        first = baselines.prepared(judge, grade("vector_add"))
+        assert baselines.prepared(judge, grade("softmax")) is first
+        assert first.ask({"op": "baselines"}, 10)["event"] == "error"
+        baselines.release()
+        first.end()
+        assert baselines.prepared(judge, grade("vector_add")) is not first
+    finally:
+        baselines.close()
+    assert not judge.warm["offline"].runners
