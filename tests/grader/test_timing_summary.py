@@ -16,6 +16,7 @@ from grader.advice import advice
 from grader.catalog import find
 from grader.clocks import Clocks
 from grader.failures import Cancelled, RunnerGone, Unavailable
+from grader.gpu_turns import Turns
 from grader.grade import Grade, Options, Submission
 from grader.problem import Timing
 from grader.ranking import apart, ranked, summary
@@ -237,7 +238,7 @@ class Judge:
     drawings = None
 
     def __init__(self, problem: Any) -> None:
-        self.known, self.asked = problem, []
+        self.known, self.asked, self.turns = problem, [], Turns()
 
     def problem(self, files: Any) -> Any:
         return self.known
