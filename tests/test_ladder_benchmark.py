@@ -164,6 +164,22 @@ def test_a_dry_run_goes_through_every_rung_and_compares_it(tmp_path: Path) -> No
     assert "| 6 split | right, not timed |" in (tmp_path / "ladders-dry-run.md").read_text()
 
 
+def test_what_the_interpreter_cannot_run_is_left_out_by_name(run: ladders.Run, tmp_path: Path) -> None:
+    dry = ladders.Run("cpu", tmp_path, time.monotonic() + 60, READY)
+    for setting in (s for s in SETTINGS if s.ladder == "attention"):
+        on_gpu, here = setting.rungs(), setting.rungs("cpu")
+        gluon = [rung for rung in on_gpu if "gluon" in rung.path.read_text()]
+        assert gluon and list(here) == [rung for rung in on_gpu if rung not in gluon]
+        assert list(setting.skipped("cpu")) == [rung.label for rung in gluon] and not setting.skipped("cuda")
+        right = {"rows": {rung.label: {"wrong": None} for rung in here}, "bytes": 1, "flops": 1, "limits": {}}
+        for each in (dry, run):
+            each.keep("attention", {"setting": setting.name, **right})
+    assert dry.complete(["attention"]) and not run.complete(["attention"])
+    lines = dry.stem.with_suffix(".md").read_text().splitlines()
+    (line, *_) = [line for line in lines if line.startswith("| 10 gluon roles |")]
+    assert "not interpreted: Gluon is compiled" in line
+
+
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """What a timing process writes."""

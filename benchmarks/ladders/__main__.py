@@ -3,8 +3,8 @@
     python -m benchmarks.ladders [--out DIR] [--only softmax|matmul|attention]… [--budget SECONDS] [--device cuda|cpu]
 
 A size that is in the record already, of the same rungs on the same device and versions, is not measured again.
-`--device cpu` is a dry run in the interpreter: tiny sizes, values compared, no times. Exits with 1 when a rung fails,
-3 without a GPU.
+`--device cpu` is a dry run in the interpreter: tiny sizes, values compared, no times, no rungs in Gluon. Exits with 1
+when a rung fails, 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -94,9 +94,14 @@ class Run:
     def keep(self, ladder: str, event: dict[str, Any]) -> None:
         name = event["setting"]
         result = {key: event[key] for key in ("rows", "bytes", "flops", "limits")}
+        setting = next(each for each in SETTINGS if each.name == name)
+        if skipped := setting.skipped(self.device):
+            result["skipped"] = skipped
         self.record["settings"][name] = {**result, "failed": self.failed.get(name, {}), "rungs": fingerprint(ladder)}
         write(self.record, self.stem)
         print(f"{name}: {len(result['rows'])} candidates", flush=True)
+        for candidate, why in skipped.items():
+            print(f"{name}: {candidate}: {why}", flush=True)
 
     def fail(self, setting: str, candidate: str, why: str) -> None:
         """Leave the candidate out at this size from now on."""
@@ -116,11 +121,11 @@ class Run:
         print(f"{', '.join(lost)}: given up: {why}", file=sys.stderr, flush=True)
 
     def complete(self, ladders: list[str]) -> bool:
-        """Whether every setting is there, and every rung of it ran and was right."""
+        """Whether every setting is there, and every rung of it that can run here ran and was right."""
         for setting in (s for s in SETTINGS if s.ladder in ladders):
             result = self.record["settings"].get(setting.name)
             rows = result["rows"] if result else {}
-            if any(rung.label not in rows or rows[rung.label]["wrong"] for rung in setting.rungs()):
+            if any(rung.label not in rows or rows[rung.label]["wrong"] for rung in setting.rungs(self.device)):
                 return False
         return True
 

@@ -49,7 +49,7 @@ def share(setting: Setting, result: dict[str, Any], row: dict[str, Any]) -> tupl
 
 
 def table(setting: Setting, result: dict[str, Any]) -> list[str]:
-    rows, failed = result["rows"], result["failed"]
+    rows, failed = result["rows"], {**result["failed"], **result.get("skipped", {})}
     best = best_library(setting, rows)
     rung_names = [rung.label for rung in setting.rungs()]
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]

@@ -13,12 +13,13 @@ FOLDERS = {
     "attention": "07-flash-attention",
 }
 NAME = re.compile(r"(?P<exercise>\w+)_(?P<number>\d+)_(?P<name>[a-z]\w*)")
+NOT_INTERPRETED = "not interpreted: Gluon is compiled, for a GPU, or not run at all"
 TOO_WIDE = "not tried: a row of 2^20 float32 values is 4 MiB, 16 times the registers of a multiprocessor"
 
 
 @dataclass(frozen=True)
 class Rung:
-    """One file of solutions/<module>/ladder: a submission for `exercise`."""
+    """One file of solutions/<module>/ladder, which does what `exercise` asks for."""
 
     ladder: str
     exercise: str
@@ -29,6 +30,11 @@ class Rung:
     @property
     def label(self) -> str:
         return f"{self.number} {self.name.replace('_', ' ')}"
+
+    @property
+    def gluon(self) -> bool:
+        """Whether it is written in Gluon rather than in Triton: no submission, and nothing for the interpreter."""
+        return self.name.startswith("gluon_")
 
 
 def rungs(ladder: str) -> tuple[Rung, ...]:
@@ -57,8 +63,15 @@ class Setting:
     def limit(self) -> str:
         return "memory" if self.ladder == "softmax" else "compute"
 
-    def rungs(self) -> tuple[Rung, ...]:
-        return tuple(r for r in rungs(self.ladder) if r.exercise in self.exercises and r.number not in self.left_out)
+    def rungs(self, device: str = "cuda") -> tuple[Rung, ...]:
+        """Those that are timed on "cuda", or compared in the interpreter on "cpu"."""
+        found = [r for r in rungs(self.ladder) if r.exercise in self.exercises and r.number not in self.left_out]
+        return tuple(r for r in found if r.label not in self.skipped(device))
+
+    def skipped(self, device: str) -> dict[str, str]:
+        """Rungs that cannot run on this device, with the reason."""
+        gluon = [r for r in rungs(self.ladder) if r.exercise in self.exercises and r.gluon]
+        return {r.label: NOT_INTERPRETED for r in gluon} if device == "cpu" else {}
 
 
 def _matmul(size: int) -> Setting:
@@ -89,4 +102,5 @@ SETTINGS = (
     _attention("attention", 4096, 64),
     _attention("causal_attention", 1024, 128),
     _attention("causal_attention", 4096, 128),
+    _attention("causal_attention", 4096, 64),
 )

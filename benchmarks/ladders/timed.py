@@ -151,7 +151,7 @@ def time_setting(setting: Setting, device: Device, excluded: list[str], limits: 
     args = inputs(setting, device.name)
     calls = library(setting, args)
     reference = next(iter(calls))
-    calls |= {rung.label: submission(rung, args, device.programs) for rung in setting.rungs()}
+    calls |= {rung.label: submission(rung, args, device.programs) for rung in setting.rungs(device.name)}
     want = calls[reference]()
     candidates = {
         name: call

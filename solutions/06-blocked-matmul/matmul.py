@@ -51,7 +51,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     # A tile's FLOPs per byte grow with its sides, so large products take the largest tile that fits in the registers.
     # Small ones take small tiles, so that there are enough programs for every multiprocessor.
     # float32 without TF32 runs outside the tensor cores, where a smaller tile keeps the operands in registers.
-    if a.dtype == torch.float16 and M * N >= 1024 * 1024:
+    if a.element_size() == 2 and M * N >= 1024 * 1024:
         BLOCK_M, BLOCK_N, BLOCK_K, num_warps = 128, 256, 64, 8
     elif M * N >= 1024 * 1024:
         BLOCK_M, BLOCK_N, BLOCK_K, num_warps = 128, 64, 16, 4

@@ -28,12 +28,24 @@ def half(*shape):
     return torch.empty(shape, dtype=torch.float16)
 """
 REPORT = r"""
+def in_flight(ptx):
+    count = pending = 0
+    for event in re.findall(r"wgmma.commit_group|wgmma.wait_group\S*\s+\d+|ex2.approx", ptx):
+        if event.startswith("wgmma.commit"):
+            pending += 1
+        elif event.startswith("wgmma.wait"):
+            pending = min(pending, int(event.split()[-1]))
+        else:
+            count += pending > 0
+    return count
+
 for name, kernel in launched:
     ptx = kernel.asm["ptx"]
     counts = [len(regex.findall(ptx)) for regex in (TENSOR_CORE, ASYNC_COPY)]
     words = {w: ptx.count(w) for w in ("wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg", "ex2.approx", "mul.f32",
-                                       "fma.rn.f32", "sub.f32", "shfl.sync", "bar.sync")}
-    print(json.dumps([name, *usage(kernel), kernel.metadata.num_warps, *counts, words]))
+                                       "fma.rn.f32", "sub.f32", "div.full", "shfl.sync", "bar.sync", "tensormap")}
+    print(json.dumps([name, *usage(kernel), kernel.metadata.num_warps, *counts, words, in_flight(ptx),
+                      kernel.metadata.global_scratch_size]))
 """
 CALLS = {
     "softmax": "softmax(half({shape}))",
@@ -55,6 +67,8 @@ class Compiled:
     tensor_core_ops: int  # in the code, not executed
     async_copies: int
     words: dict[str, int]  # how often each occurs in the PTX
+    exps_in_flight: int  # exponentials that the PTX has between the start of a wgmma and the wait for it
+    scratch: int  # bytes a program in global memory, for descriptors
 
 
 @cache

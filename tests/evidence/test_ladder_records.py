@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from benchmarks.ladders.page import RECORD, ladder_table, rung_table
 from benchmarks.ladders.report import markdown
 from benchmarks.ladders.settings import FOLDERS, SETTINGS, rungs
 from tests.evidence.test_ladders import lesson
+from tutor.course.loader import load
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +21,9 @@ def record() -> dict:
 
 
 def took(record: dict, setting: str, candidate: str) -> float:
-    """Microseconds of the one candidate whose name begins so."""
-    (row,) = [row for name, row in record["settings"][setting]["rows"].items() if name.startswith(candidate)]
+    """Microseconds of the one candidate whose name begins with this word: a rung's number, `torch`."""
+    begins = re.compile(rf"{re.escape(candidate)}\b")
+    (row,) = [row for name, row in record["settings"][setting]["rows"].items() if begins.match(name)]
     assert row["wrong"] is None
     return row["median_us"]
 
@@ -62,6 +65,8 @@ def test_what_the_softmax_pages_say_of_the_times(record):
         record, narrow, "2"
     )
     assert says("softmax", 4, "It loses where rows are narrow")
+    assert says("softmax", 4, f"it is {shown(record, odd, '2', '4')} times as fast as rung 2, and slower than rung 3")
+    assert took(record, odd, "4") > 1.05 * took(record, odd, "3")
     assert says("softmax", 5, f"cost it {shown(record, wide, '5', '1')} times rung 1's time, not 1.5")
     assert all(took(record, s, "5") > took(record, s, n) for s in (wide, square, odd) for n in "1234")
 
@@ -71,16 +76,21 @@ def test_what_the_matmul_pages_say_of_the_times(record):
     assert says("matmul", 1, f"{took(record, medium, '1') / 1e3:.1f} ms at 4096³ are 39 times the 2.1 ms")
     assert round(took(record, medium, "1") / (2 * 4096**3 / 67e12 * 1e6)) == 39
     assert says("matmul", 3, f"it does not explain the {shown(record, small, '2', '3')}")
-    assert shown(record, medium, "2", "3") == "1.00" and shown(record, large, "2", "3") == "1.01"
+    assert shown(record, medium, "2", "3") == "1.00" and shown(record, large, "2", "3") == "1.00"
     of_cublas = [shown(record, size, "torch", "4") for size in (small, medium, large)]
     assert says("matmul", 4, f"{min(of_cublas)} to {max(of_cublas)} of cuBLAS")
     lost = [round(took(record, size, "5") - took(record, size, "4")) for size in (small, medium, large)]
-    assert lost == [2, 8, 21] and says("matmul", 5, "2 µs more at 2048³") and says("matmul", 5, "8 at 4096³")
+    assert lost == [2, 8, 22] and says("matmul", 5, "2 µs more at 2048³")
+    assert says("matmul", 5, "8 at 4096³ (four rounds), 22 at 8192³")
     rounds = [-(-((n // 128) * (n // 256)) // 132) for n in (2048, 4096, 8192)]
     assert rounds == [1, 4, 16] and all(1 <= us / n <= 2.1 for us, n in zip(lost, rounds, strict=True))
-    assert round(took(record, medium, "5") - took(record, medium, "6")) == 12
+    assert round(took(record, medium, "5") - took(record, medium, "6")) == 11
     of_rung_6 = [shown(record, size, "6", "7") for size in (small, medium, large)]
     assert says("matmul", 7, f"{min(of_rung_6)} to {max(of_rung_6)} of rung 6's speed")
+    over_rung_6 = [shown(record, size, "6", "8") for size in (small, medium, large)]
+    gained = "Over rung 6 it is {} at 2048³, {} at 4096³ and {} at 8192³".format(*over_rung_6)
+    assert says("matmul", 8, f"{gained}: the fewer tiles a program has (1, 4, 16), the more.")
+    assert over_rung_6 == sorted(over_rung_6, reverse=True)
     assert of_question("matmul-descriptors", "descriptors", "pointers") == "0.98"
     assert of_question("warp-specialise", "warp_specialize=True", "warp_specialize=False") == "1.17"
 
@@ -104,7 +114,22 @@ def test_what_the_attention_pages_say_of_the_times(record):
     assert 1.05 < large_tile["median_us"] / plain < 1.15 and says("attention", 5, "about a tenth longer")
     assert of_question("mask-everywhere", "every tile", "solution") == "1.19"
     assert of_question("long-first", "short first", "long first") == "1.02"
-    best = {short: "6", long: "6", slim: "6", causal[0]: "8", causal[1]: "8"}
-    for call in ("SDPA cuDNN", "SDPA flash"):
-        shares = [shown(record, setting, call, rung) for setting, rung in best.items()]
-        assert says("attention", -1, f"{min(shares)} to {max(shares)} of")
+    causal.append(f"causal {slim}")
+    for plain_rung, causal_rung, words in (("6", "8", "rungs 6 and 8"), ("10", "11", "rungs 10 and 11")):
+        best = {**dict.fromkeys((short, long, slim), plain_rung), **dict.fromkeys(causal, causal_rung)}
+        of_cudnn, of_flash = (
+            sorted(shown(record, setting, call, rung) for setting, rung in best.items())
+            for call in ("SDPA cuDNN", "SDPA flash")
+        )
+        reached = f"{words} reach {of_cudnn[0]} to {of_cudnn[-1]} of cuDNN's speed, {of_flash[0]} to {of_flash[-1]} of"
+        assert says("attention", -1, reached)
+    gluon = " ".join(load().item("m08.lesson.gluon").pages[-1].text.split())
+    us = [f"{took(record, long, candidate):,.1f}" for candidate in ("6", "10", "SDPA cuDNN")]
+    assert "in Triton {} µs, in Gluon {}, and {} for SDPA's cuDNN kernel".format(*us) in gluon
+    assert "(torch 2.11.0, Triton 3.6.0, {})".format(record["date"]) in gluon
+    assert says("attention", 9, f"At D = 64 it takes {shown(record, slim, '9', '6')} of rung 6's time")
+    assert 1 <= took(record, long, "6") / took(record, long, "9") < 1.02
+    assert says("attention", 11, "roles gain nothing over rung 8")
+    assert 0.99 < took(record, causal[2], "8") / took(record, causal[2], "11") < 1.01
+    lines = [len(rungs("attention")[number - 1].path.read_text().splitlines()) for number in (4, 10, 11)]
+    assert [round(each / lines[0]) for each in lines[1:]] == [4, 4] and says("attention", -1, "four times the lines")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 import triton
 
 from benchmarks.ladders.settings import FOLDERS, rungs
-from tests.evidence.ladder_source import Compiled, kernels
+from tests.evidence.ladder_source import CALLS, REPORT, WATCH, Compiled, kernels
 from tests.evidence.run import ROOT, compiled
+from tests.evidence.test_m05_resources import USAGE
 from tutor.course.loader import load
 
 SQUARE = (4096, 4096)  # of A and of B
@@ -80,20 +84,41 @@ def test_narrow_rows_need_no_shared_memory_and_lanes_meet_once_a_row():
     assert online.words["shfl.sync"] == row.words["shfl.sync"] == 16  # no more for 8 tiles than for one
 
 
-def test_two_tiles_hold_fewer_lanes():
+def test_three_quarters_hold_fewer_lanes_and_meet_no_more_often():
     (padded,), (cut,) = kernels("softmax", 2, 10922, 12288), kernels("softmax", 3, 10922, 12288)
     assert (padded.words["ex2.approx"], cut.words["ex2.approx"]) == (32, 24)
-    assert cut.words["shfl.sync"] == 2 * padded.words["shfl.sync"] == 2 * 18  # four reductions of 512 threads, not two
-    assert near(padded.registers, 63) and padded.stack == 0
+    assert cut.words["shfl.sync"] == padded.words["shfl.sync"] == 2 * (5 + 4)  # within a warp, then over 16 of them
+    assert cut.words["bar.sync"] == padded.words["bar.sync"]
+    assert (padded.words["div.full"], cut.words["div.full"]) == (32, 1)
+    assert near(padded.registers, 63) and near(cut.registers, 40) and padded.stack == 0
     assert 16384 - 12288 == 16384 // 4 and 12288 * 2 * 3 == 72 * 1024
     source = KEEP + rungs("softmax")[2].path.read_text()
     call = "softmax(torch.empty(2, 12288, dtype=torch.float16))\nprint(launched[0].asm['ptx'])"
     before, *after = compiled(source + call).split("bar.sync")
-    # the rest of the row is loaded behind the first reduction's barrier
-    assert before.count("ld.global") == 2 and sum(part.count("ld.global") for part in after) == 1
-    assert near(cut.registers, 40)
+    assert before.count("ld.global") == 3 and after and not any("ld.global" in part for part in after)
     (whole,), (one,) = kernels("softmax", 2, 32768, 4096), kernels("softmax", 3, 32768, 4096)
     assert (one.words["ex2.approx"], one.words["shfl.sync"]) == (whole.words["ex2.approx"], whole.words["shfl.sync"])
+
+
+WIDTHS = """
+class Launch:
+    def __getitem__(self, grid):
+        return lambda x, *args, TILES, BLOCK_N, **options: print(x.shape[1], TILES, BLOCK_N)
+
+softmax_kernel = Launch()
+for n in (*range(1, 70), 1025, 1536, 1537, 8193, 12288, 12289, 16384):
+    softmax(torch.empty(1, n))
+"""
+
+
+def test_at_most_a_third_of_the_lanes_of_three_quarters_lies_past_the_end():
+    out = compiled(rungs("softmax")[2].path.read_text() + WIDTHS)
+    idle = {}
+    for n, tiles, width in (map(int, line.split()) for line in out.splitlines()):
+        assert (tiles - 1) * width < n <= tiles * width and tiles in (1, 3)
+        idle[n] = 1 - n / (tiles * width)
+        assert idle[n] < (1 / 3 if tiles == 3 else 1 / 4)
+    assert (idle[12288], idle[16384]) == (0, 0) and idle[8193] > 0.33 and 1 - 8193 / 16384 > 0.49
 
 
 def test_stages_without_a_dot_must_be_asked_for_on_the_loop():
@@ -122,6 +147,10 @@ def test_programs_that_fit_beside_each_other():
     assert programs_on_a_multiprocessor(70, 4) == 7 and 7 * 132 == 924  # matmul, rungs 2 and 3
     assert programs_on_a_multiprocessor(168, 12) == 1 and 168 * 384 == 64512
     assert programs_on_a_multiprocessor(255, 4) == 2 and 2 * (98_320 + 1024) <= 228 * 1024  # attention, rung 6
+    assert programs_on_a_multiprocessor(138, 4) == 3 and 2 * (114_760 + 1024) <= 228 * 1024 < 3 * (114_760 + 1024)
+    (slim,) = kernels("attention", 9, 4, 16, 4096, 64)  # rung 9: two at D = 128, three at D = 64
+    assert near(slim.registers, 154) and programs_on_a_multiprocessor(slim.registers, 4) == 3
+    assert 3 * (slim.shared + 1024) <= 228 * 1024 < 4 * (slim.shared + 1024)
 
 
 def test_programs_and_bytes_of_softmax():
@@ -142,6 +171,7 @@ MATMUL = {
     5: (154, 147_480, 8, 4, 7),
     6: (163, 213_016, 8, 4, 8),
     7: (168, 131_544, 12, 8, 5),
+    8: (164, 213_016, 8, 4, 8),
 }
 
 
@@ -215,6 +245,9 @@ ATTENTION = {
     6: [(255, 98_320, 4, 48, 9)],
     7: [(186, 131_072, 8, 12, 24)],
     8: [(186, 131_072, 8, 24, 48)],
+    9: [(138, 114_760, 4, 24, 11)],
+    10: [(168, 196_952, 12, 64, 14)],
+    11: [(168, 196_952, 12, 64, 14)],
 }
 
 
@@ -227,9 +260,49 @@ def test_attention_rungs_compiled(number):
         assert kernel.stack == 0 if number != 6 else near(kernel.stack, 24, share=1.0)
         assert abs(kernel.shared - shared) < 256
         assert (kernel.warps, kernel.tensor_core_ops, kernel.async_copies) == (warps, dots, copies)
-        assert kernel.words["setmaxnreg"] == 0
-        assert kernel.words["cp.async.bulk.tensor"] == (copies if number == 6 else 0)
+        assert (kernel.words["setmaxnreg"] > 0) == (number in (10, 11))
+        assert kernel.words["cp.async.bulk.tensor"] == (copies if number in (6, 9, 10, 11) else 0)
         assert printed(page, kernel)
+
+
+def test_plain_triton_leaves_no_product_in_flight_while_it_computes_exponentials():
+    """Not in rungs 5 and 6, and not where the next scores come first in the loop; Gluon does as it is told."""
+    for number, exps in ((5, 0), (6, 0), (9, 34), (10, 2 * 66), (11, 2 * 66)):
+        (kernel,) = kernels("attention", number, *HEADS)
+        assert kernel.exps_in_flight == exps
+    loop = """    for first in range(start, stop, BLOCK_N):
+        k = k_desc.load([first, 0])
+        v = v_desc.load([first, 0])
+        s = tl.dot(q, k.T)
+"""
+    source = rungs("attention")[5].path.read_text()
+    assert loop in source
+    carried = source.replace(
+        loop,
+        """    s_next = tl.dot(q, k_desc.load([start, 0]).T)
+    for first in range(start, stop, BLOCK_N):
+        s = s_next
+        s_next = tl.dot(q, k_desc.load([first + BLOCK_N, 0]).T)
+        v = v_desc.load([first, 0])
+""",
+    )
+    call = "attention(half(1, 2, 256, 128), half(1, 2, 256, 128), half(1, 2, 256, 128))\n"
+    kernel = Compiled(*json.loads(compiled(USAGE + carried + WATCH + call + REPORT)))
+    assert kernel.tensor_core_ops > 0 == kernel.exps_in_flight
+
+
+def test_registers_that_are_handed_over():
+    """Two consumers of 4 warps and a producer, which counts as 4; 168 registers a thread are given."""
+    assert 168 * 12 * 32 == 64_512 <= 65_536 and (168 * 3 - 240 - 24) == 240
+    assert 128 * 16 * 32 == 65_536 and (512 * 128 - 128 * 24) // 384 // 8 * 8 == 160  # three, at D = 64
+    assert 3 * 128 * 168 + 128 * 24 == 67_584 and 3 * 128 * 240 == 92_160
+    assert "(2, 240, 168) if D == 128 else (3, 160, 128)" in rungs("attention")[9].path.read_text()
+    for number in (10, 11):
+        source = rungs("attention")[number - 1].path.read_text()
+        call = CALLS[rungs("attention")[number - 1].exercise].format(shape="1, 2, 256, 128")
+        asked = 'print(re.findall(r"setmaxnreg\\S+\\s+(\\d+)", launched[0][1].asm["ptx"]))'
+        told = compiled(USAGE + source + WATCH + call + "\n" + asked)
+        assert {"240", "24"} <= set(re.findall(r"\d+", told))
 
 
 def test_folding_the_scale_removes_sixty_three_multiplications():
@@ -257,6 +330,40 @@ def test_tiles_of_causal_attention():
     assert sum(visited) == 1056 and 32 * 64 == 2048 and (visited[0], visited[-1]) == (2, 64)
     masked = [(m + 1) * 2 - m * 128 // 64 for m in range(32)]
     assert sum(masked) == 64
+
+
+def test_pairs_of_row_tiles():
+    """Rung 11: which row tiles a program takes, for every N."""
+    source = rungs("attention")[10].path.read_text()
+    (body,) = re.findall(r"    pair = .*\n(?:    .*\n)+", source)
+    assert "tile = gl.where(i % 2 == 0, tiles_m - 1 - short, short)" in body
+
+    def taken(heads: int, n: int, programs: int) -> list[list[tuple[int, int, int]]]:
+        tiles_m = 2 * -(-n // 256)
+        pairs = tiles_m // 2 * heads
+        names = {"N": n, "tiles_m": tiles_m, "BLOCK": 128}
+        lists: list[list[tuple[int, int, int]]] = []
+        for pid in range(min(pairs, programs)):
+            where = {"program_id": lambda axis, pid=pid: pid, "num_programs": lambda axis: min(pairs, programs)}
+            where["where"] = lambda condition, yes, no: yes if condition else no
+            scope: dict = {}
+            exec("def tile_of(i, gl, N, tiles_m, BLOCK):\n" + body, scope)
+            count = 2 * -(-(pairs - pid) // min(pairs, programs))
+            lists.append([scope["tile_of"](i, SimpleNamespace(**where), **names) for i in range(count)])
+        return lists
+
+    for heads, n in ((1, 1), (6, 129), (6, 1000), (64, 4096), (3, 4095), (2, 257)):
+        tiles = [tile for own in taken(heads, n, 132) for tile in own]
+        real = {(head, row): blocks for head, row, blocks in tiles if row < n}
+        assert set(real) == {(head, row) for head in range(heads) for row in range(0, n, 128)} and len(real) == sum(
+            row < n for _, row, _ in tiles
+        )
+        assert all(blocks == row // 128 + 1 for (_, row), blocks in real.items())
+        assert all(blocks == 1 for _, row, blocks in tiles if row >= n)
+    lists = taken(64, 4096, 132)
+    assert {sum(blocks for *_, blocks in own[i : i + 2]) for own in lists for i in range(0, len(own), 2)} == {33}
+    assert {len(own) // 2 for own in lists} == {7, 8} and 64 * 16 == 1024
+    assert sum(blocks for own in lists for *_, blocks in own) == 64 * 528 and sum(range(1, 33)) == 528
 
 
 def test_one_masked_loop_over_descriptors_is_split_into_roles():

@@ -2,8 +2,9 @@
 
 from importlib.metadata import version
 
-from tests.evidence.run import compiled, interpreted
+from tests.evidence.run import ROOT, compiled, interpreted
 from tests.evidence.test_m04 import PTXAS, SOFTMAX
+from tests.evidence.test_m05_resources import USAGE
 
 TOTAL = """
 @triton.jit
@@ -102,6 +103,12 @@ assert out.tolist() == [x.sum().item(), x.square().sum().item()]
     )
 
 
+def programs(registers: int, warps: int) -> int:
+    """That fit: of a multiprocessor's 65536 registers, dealt out to warps in lots of 256, and its 64 warps."""
+    of_a_warp = -(-registers * 32 // 256) * 256
+    return min(65536 // of_a_warp // warps, 64 // warps)
+
+
 def test_registers_of_a_softmax_row_and_what_fits():
     source = (
         PTXAS
@@ -114,11 +121,6 @@ for warps in (4, 8, 16):
     )
     spilled, registers = zip(*(map(int, line.split()) for line in compiled(source).splitlines()), strict=True)
     assert spilled == (0, 0, 0) and 80 <= registers[0] <= 112 and registers[2] <= 40
-
-    def programs(registers: int, warps: int) -> int:
-        """Of a multiprocessor's 65536 registers, dealt out to warps in lots of 256, and its 64 warps."""
-        of_a_warp = -(-registers * 32 // 256) * 256
-        return min(65536 // of_a_warp // warps, 64 // warps)
 
     if version("triton").startswith("3.7."):
         assert registers == (94, 55, 32)
@@ -186,3 +188,33 @@ two = [pair(torch.tensor(part)) for part in ([1., 3.], [2., 5.])]
 assert [round(v, 4) for p in two for v in p] == [3.0, 1.1353, 5.0, 1.0498]
 """
     )
+
+
+CAPPED = """
+from grader.triton_adapter import watch_launches
+launches = watch_launches("compile")
+
+def said(kernel):
+    print(*usage(kernel)[:2], kernel.metadata.num_warps)
+
+x = torch.empty(2, 16384, dtype=torch.float16)
+for options in (dict(num_warps=16), dict(num_warps=8), dict(num_warps=8, maxnreg=72)):
+    said(softmax_kernel[(2,)](x, x, 16384, 16384, 1, 16384, BLOCK_N=16384, **options))
+for n, dtype in ((12288, torch.float16), (12288, torch.bfloat16), (12288, torch.float32), (8192, torch.float16),
+                 (9001, torch.float16)):
+    softmax(torch.empty(2, n, dtype=dtype))
+    said(launches.kernels[-1])
+"""
+
+
+def test_a_cap_of_80_registers_lets_a_third_program_of_the_solution_in():
+    source = (ROOT / "solutions/04-softmax-and-reductions/softmax.py").read_text(encoding="utf-8")
+    lines = [tuple(map(int, line.split())) for line in compiled(USAGE + source + CAPPED).splitlines()]
+    assert [warps for *_, warps in lines] == [16, 8, 8, 8, 8, 16, 8, 8]
+    wide, free, tight, capped, *_, odd = lines
+    assert [programs(registers, warps) for registers, _, warps in (wide, free, tight, capped)] == [2, 2, 3, 3]
+    assert (wide[1], free[1]) == (0, 0) and capped[1] < tight[1]
+    spilled = {"3.6": (0, 8), "3.7": (0, 8), "3.9": (24, 120)}  # bytes a thread
+    assert (capped[1], odd[1]) == spilled.get(version("triton")[:3], (capped[1], odd[1])) and odd[0] == 80
+    if version("triton").startswith("3.7."):
+        assert (wide[0], free[0], capped[0]) == (63, 114, 80)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.evidence.matmul_source import ATTEMPT, kernel
-from tests.evidence.run import compiled, interpreted
+from tests.evidence.run import ROOT, compiled, interpreted
 
 INSTRUCTIONS = r"""
 import re
@@ -53,6 +53,20 @@ print(instruction(made("int8")))
     assert out[0] == "refused"
     assert "m16n8k16" in out[1] and ".f16.f16." in out[1]
     assert "m16n8k32" in out[2] and ".s8.s8." in out[2]
+
+
+def test_the_solution_of_matmul_takes_the_same_tile_for_both_16_bit_dtypes() -> None:
+    out = compiled(
+        (ROOT / "solutions/06-blocked-matmul/matmul.py").read_text(encoding="utf-8")
+        + """
+from grader.triton_adapter import watch_launches
+launches = watch_launches("compile")
+for dtype in (torch.float16, torch.bfloat16, torch.float32):
+    matmul(*(torch.empty(1024, 1024, dtype=dtype) for _ in "ab"))
+    print(launches.grids[-1][1][0], launches.kernels[-1].metadata.num_warps)
+"""
+    ).split("\n")
+    assert out[:3] == ["32 8", "32 8", "128 4"]  # tiles of 128 x 256; of 128 x 64 for exact float32
 
 
 def test_8_bit_operands_want_k_contiguous_on_hopper() -> None:

@@ -27,6 +27,16 @@ def test_the_lesson_shows_the_record() -> None:
         assert cells.split() == shares("softmax")[columns]
 
 
+def test_the_solutions_limit_on_registers_wins() -> None:
+    section = RECORD.split("\n## softmax\n")[1].split("\n## ")[0]
+    solution = {line.split("|")[1].strip(): line.split("|")[-2].strip() for line in section.splitlines() if "|" in line}
+    text = " ".join(page.text for item in load().items() if item.id == "m04.lesson.warps" for page in item.pages)
+    for columns in ("12288", "16384"):
+        *_, eight, sixteen, _ = shares("softmax")[columns]
+        assert re.search(rf"^{columns} +{sixteen} +{eight} +{solution[columns]}$", text, re.MULTILINE)
+        assert float(solution[columns]) >= float(sixteen) + 0.04
+
+
 def test_between_16_and_64_elements_a_thread_little_changes() -> None:
     """Within 15 % of the best, at the widths that the lesson names; with 2 or 4 elements it may be a third of it."""
     section = RECORD.split("\n## softmax\n")[1].split("\n## ")[0]

@@ -3,7 +3,7 @@
 Called as      matmul(a, b)
 a              (M, K), any strides: contiguous, transposed, every second column, …
 b              (K, N), any strides
-dtypes         float16 or float32, the same for both
+dtypes         float16, bfloat16 or float32, the same for both
 returns        a new contiguous (M, N) tensor of that dtype
 M, N, K        0, 1, exact multiples of a tile, and sizes such as 17 x 33 x 65; 4096 x 4096 x 4096 when timed
 
