@@ -151,6 +151,11 @@ def test_programs_that_fit_beside_each_other():
     (slim,) = kernels("attention", 9, 4, 16, 4096, 64)  # rung 9: two at D = 128, three at D = 64
     assert near(slim.registers, 154) and programs_on_a_multiprocessor(slim.registers, 4) == 3
     assert 3 * (slim.shared + 1024) <= 228 * 1024 < 4 * (slim.shared + 1024)
+    (plain,) = kernels("attention", 6, 4, 16, 4096, 64)  # rung 6 has as many there, with the same tile
+    assert programs_on_a_multiprocessor(plain.registers, plain.warps) == 3
+    assert 3 * (plain.shared + 1024) <= 228 * 1024 < 4 * (plain.shared + 1024)
+    tiles = ("(128, 64) if D == 128 else (64, 128)", "(64, 64, 3) if D == 128 else (64, 128, 2)")
+    assert all(tile in rungs("attention")[at].path.read_text() for at, tile in zip((5, 8), tiles, strict=True))
 
 
 def test_programs_and_bytes_of_softmax():

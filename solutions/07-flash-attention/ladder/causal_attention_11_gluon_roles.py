@@ -47,8 +47,8 @@ def tiles_of_this_program(pairs):
 def tile_of(i, N, tiles_m, BLOCK: gl.constexpr):
     """Head and first row of this program's i-th tile, and its blocks of keys: a long row tile, then its short mate.
 
-    All pairs are equally long. tiles_m is even, so that each tile has a mate; the last may then lie past N, where it
-    takes one block, and nothing of it is stored.
+    All pairs are equally long, but for one a head where the last tile lies past N: tiles_m is even, so that each tile
+    has a mate. That tile takes one block, and nothing of it is stored.
     """
     pair = gl.program_id(0) + i // 2 * gl.num_programs(0)
     head = pair // (tiles_m // 2)
