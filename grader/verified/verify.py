@@ -68,9 +68,11 @@ def verify(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
         records = record_cases(judge, grade, ahead)
         replayed = replay_cases(judge, grade, records, ahead)
         if replayed.failure is not None and ahead is not None and ahead.runner_used:
-            # hooks that came late may have missed a launch: a record that fails is made again in a process of its own
-            ahead.usable = False
-            replayed = replay_cases(judge, grade, record_cases(judge, grade))
+            # hooks that came late may have missed a launch; where they have not, the failure stands
+            fresh = record_cases(judge, grade)
+            if not _alike(records, fresh):
+                ahead.usable = False
+                replayed = replay_cases(judge, grade, fresh)
         _settle(grade, replayed)
     except Unrecordable as unrecordable:
         verdict.notes.append(f"graded unverified: {unrecordable}")
@@ -83,6 +85,12 @@ def verify(judge: Judge, grade: Grade, ahead: Ahead | None = None) -> None:
     seconds = time.perf_counter() - started
     verdict.stages.append({"name": "replay", "seconds": round(seconds, 4)})
     grade.emit({"event": "stage", "name": "replay", "state": "done", "seconds": seconds})
+
+
+def _alike(some: Sequence[tuple[Case, form.Record]], others: Sequence[tuple[Case, form.Record]]) -> bool:
+    """Whether they do the same; the kernels' texts name the folders of the processes that they were recorded in."""
+    pairs = zip(some, others, strict=True)
+    return all((a.steps, a.buffers, a.outputs) == (b.steps, b.buffers, b.outputs) for (_, a), (_, b) in pairs)
 
 
 # -- recording ------------------------------------------------------------------------------------------------------
