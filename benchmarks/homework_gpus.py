@@ -35,6 +35,7 @@ from benchmarks.homework_gpus_table import compared, faults_beside, run_file, su
 from grader.catalog import find
 from grader.warm import die_with_parent
 from tutor.homework.gpus import graders_each, memory_mb
+from tutor.whole_files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = ("vector_add", "affine_relu", "row_sum", "softmax", "rms_norm", "transpose", "gelu", "row_max")
@@ -168,7 +169,7 @@ class Run:
         seconds = self.earlier + time.monotonic() - self.started
         journal = self.out / "journal.jsonl"
         lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
-        _write(self.kept, b"".join(line + b"\n" for line in lines))
+        write_atomically(self.kept, b"".join(line + b"\n" for line in lines))
         grades = [json.loads(line) for line in lines]
         count = len(self.devices.split(","))
         ends = sorted(grade["ended"] for grade in grades)
@@ -188,7 +189,7 @@ class Run:
             "by_gpu": dict(sorted(Counter(grade["gpu"] for grade in grades).items())),
             "grades": {grade["key"]: self._short(grade) for grade in grades},
         }
-        _write(run_file(self.root, self.name), json.dumps(found, indent=1).encode() + b"\n")
+        write_atomically(run_file(self.root, self.name), json.dumps(found, indent=1).encode() + b"\n")
         return found
 
     def _short(self, grade: dict[str, Any]) -> dict[str, Any]:
@@ -216,13 +217,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    part = file.with_name(f"{file.name}.part")
-    part.write_bytes(data)
-    part.replace(file)
 
 
 def main() -> int:

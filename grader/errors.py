@@ -94,16 +94,13 @@ WRAPPED = re.compile(r"""^\w+\((?P<quote>['"])(?P<text>.*)(?P=quote)\)$""", re.D
 
 def _plain_global(reason: BaseException, module: Any) -> str | None:
     """What Triton would say: torch.compile copies a kernel without the file's globals, which are then unknown names."""
-    name = UNKNOWN.search(_text(reason)) if QUOTED.search(str(reason)) else None
+    name = re.search(reasons.UNDEFINED, _text(reason)) if QUOTED.search(str(reason)) else None
     return f"Cannot access global variable {name[1]}" if name is not None and hasattr(module, name[1]) else None
 
 
 EXCERPTS = ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure")
 # torch.compile passes on the text of a compiler's error, and not the error
 QUOTED = re.compile(r"\bCompilationError: at (?P<line>\d+):\d+:\s+def (?P<kernel>\w+)\(")
-
-
-UNKNOWN = re.compile(r"\b(\w+)['\"]? is not defined")
 
 
 def _text(error: BaseException) -> str:

@@ -19,6 +19,8 @@ class Reason:
     short: str = ""  # said in place of the text; groups as in `advice`
 
 
+UNDEFINED = r"\b(\w+)['\"]? is not defined"  # Python's NameError
+
 REASONS = (
     Reason(
         r"Cannot access global variable (\w+)",
@@ -176,7 +178,7 @@ REASONS = (
         "give it a value before the if, or in both branches: the compiler needs one on every path",
     ),
     Reason(
-        r"\b(\w+)['\"]? is not defined",
+        UNDEFINED,
         "undefined_name",
         "check the spelling, and give {0} a value on every path that leads here: before an if, or in both branches",
         short="{0} is not defined",

@@ -59,6 +59,7 @@ class Baselines:
     def __init__(self) -> None:
         self._process: RunnerProcess | None = None
         self._readable: tuple[str, ...] = ()
+        self._holds = False  # what it has prepared
 
     def prepared(self, judge: Judge, grade: Grade) -> RunnerProcess:
         """With the grade's exercise ready to be timed. Raises RunnerGone."""
@@ -76,12 +77,14 @@ class Baselines:
             self._process = start_replayer(judge, grade, None, readable=readable)
             self._readable = readable
         self._process.cancelled = grade.cancelled
+        self._holds = True
         self._process.ask(request, LIMIT)  # what goes wrong here, it says again when it is asked for the times
         return self._process
 
     def release(self) -> None:
-        """The memory that was prepared."""
-        if self._process is not None and not self._process.ended:
+        """The memory that was prepared, if it is still held."""
+        held, self._holds = self._holds, False
+        if held and self._process is not None and not self._process.ended:
             with contextlib.suppress(RunnerGone, Cancelled, Lost):
                 self._process.ask({"op": "release"}, CALL_LIMIT["cuda"])
 
@@ -93,9 +96,9 @@ class Baselines:
 
 
 class Ahead:
-    """On CUDA: a replayer, and with `timed` a process for the baselines, started while the launches are recorded.
+    """On CUDA: a replayer, and with `timed` what the baselines need, made ready while the cases run.
 
-    A context takes 0.2 s, and what the baselines compile more. Both end with the block, whoever has taken them.
+    A context takes 0.2 s, and what the baselines compile more. The replayer ends with the block, whoever has taken it.
     """
 
     def __init__(self, judge: Judge, grade: Grade, timed: bool) -> None:

@@ -264,50 +264,6 @@ for grid in ((1,), (1), lambda meta: 1, [1]):
     ]
 
 
-def test_a_launch_goes_to_the_current_device():
-    """Whatever its arguments say; and the current device is the one that PyTorch calls so."""
-    source = (
-        COPY
-        + """
-from triton.backends.driver import GPUDriver
-from triton.runtime import driver
-
-GPUDriver.__abstractmethods__ = frozenset()
-print(GPUDriver().get_current_device is torch.cuda.current_device)
-
-class OnTheSecondGPU:
-    dtype, device = torch.float32, torch.device("cuda", 1)
-    data_ptr = lambda self: 4096
-
-x = OnTheSecondGPU()
-for current in (0, 1):
-    driver.active.get_current_device = lambda: current
-    copy_kernel[(1,)](x, x, 1000, BLOCK=1024)
-    print(sorted(copy_kernel.device_caches))
-"""
-    )
-    assert compiled(source).splitlines() == ["True", "[0]", "[0, 1]"]
-
-
-def test_device_of_does_nothing_for_a_tensor_on_the_cpu():
-    source = (
-        ADD
-        + ATTEMPT
-        + """
-def add_inside(guard, x):
-    with guard(x):
-        out = add(x, x)
-    torch.testing.assert_close(out, 2 * x)
-
-x = torch.arange(1000.0)
-for guard in (torch.cuda.device_of, lambda x: torch.cuda.device(x.device)):
-    print(attempt(lambda: add_inside(guard, x)))
-"""
-    )
-    refused = "ValueError: Expected a cuda device, but got: cpu"
-    assert interpreted(source).splitlines() == ["accepted", refused]
-
-
 def test_nothing_runs_for_an_empty_grid():
     source = COPY + "x = torch.zeros(8)\ncopy_kernel[(0,)](torch.ones(8), x, 8, BLOCK=8)\nprint(float(x.sum()))"
     assert interpreted(source).split() == ["0.0"]

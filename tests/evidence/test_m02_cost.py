@@ -252,3 +252,47 @@ for compare in (False, True):
     string, comparison = (line.split()[0] for line in compiled(source).splitlines())
     assert string != "accepted" and comparison == "accepted"
     assert interpreted(source).splitlines() == ["accepted 1.0", "accepted 2.0"]
+
+
+def test_a_launch_goes_to_the_current_device():
+    """Whatever its arguments say; and the current device is the one that PyTorch calls so."""
+    source = (
+        COPY
+        + """
+from triton.backends.driver import GPUDriver
+from triton.runtime import driver
+
+GPUDriver.__abstractmethods__ = frozenset()
+print(GPUDriver().get_current_device is torch.cuda.current_device)
+
+class OnTheSecondGPU:
+    dtype, device = torch.float32, torch.device("cuda", 1)
+    data_ptr = lambda self: 4096
+
+x = OnTheSecondGPU()
+for current in (0, 1):
+    driver.active.get_current_device = lambda: current
+    copy_kernel[(1,)](x, x, 1000, BLOCK=1024)
+    print(sorted(copy_kernel.device_caches))
+"""
+    )
+    assert compiled(source).splitlines() == ["True", "[0]", "[0, 1]"]
+
+
+def test_device_of_does_nothing_for_a_tensor_on_the_cpu():
+    source = (
+        ADD
+        + ATTEMPT
+        + """
+def add_inside(guard, x):
+    with guard(x):
+        out = add(x, x)
+    torch.testing.assert_close(out, 2 * x)
+
+x = torch.arange(1000.0)
+for guard in (torch.cuda.device_of, lambda x: torch.cuda.device(x.device)):
+    print(attempt(lambda: add_inside(guard, x)))
+"""
+    )
+    refused = "ValueError: Expected a cuda device, but got: cpu"
+    assert interpreted(source).splitlines() == ["accepted", refused]
