@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.dispatch_mode import DispatchMode
 from grader.guards import GUARD_BYTE, fill_with_poison
 
 GUARD = 4096  # bytes on each side; a multiple of every alignment torch promises
 EMPTY = torch.ops.aten
 
 
-class GuardedAllocations(TorchDispatchMode):
+class GuardedAllocations(DispatchMode):
     """Redirects torch.empty and its kin into buffers filled with poison."""
 
     def __init__(self, device: str) -> None:

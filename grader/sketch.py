@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import compiled_kernels, errors
+from grader.dispatch_mode import DispatchMode
 
 
 def sketched(runner: Any, message: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _shaped(described: dict[str, Any], device: str) -> torch.Tensor:
     return torch.empty_strided(described["shape"], described["stride"], dtype=dtype, device=device)
 
 
-class Moved(TorchDispatchMode):
+class Moved(DispatchMode):
     """Bytes that PyTorch's operations read and write: every tensor that goes in and comes out, once."""
 
     def __init__(self) -> None:

@@ -16,9 +16,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import triton_adapter
+from grader.dispatch_mode import DispatchMode
 from grader.kernels_alone import operators
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
@@ -58,7 +58,7 @@ def use(file: str, described: dict[str, Any]) -> None:
     triton_adapter.name_device(described, CUDA)
 
 
-class _OnTheCpu(TorchDispatchMode):
+class _OnTheCpu(DispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # nothing is compiled here, and skipping begins with an import that takes seconds

@@ -21,8 +21,9 @@ from grader.process_tree import descendants, end_all
 from grader.protocol import Lost, receive_with_fds, send_with_fds
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-IDLE = 1.0  # seconds without a request after which slow imports are done ahead, one by one
-# what `from torch.library import triton_op` and opcheck pull in costs seconds
+IDLE = 1.0  # seconds without a request or a grade after which slow imports are done ahead, one by one
+# what `from torch.library import triton_op` and opcheck pull in costs seconds; runners of these calls need all of it
+SLOW_CALLS = ("operator", "compiled")
 SLOW_IMPORTS = (
     "sympy",
     "torch._dynamo",
@@ -121,6 +122,7 @@ def _serve(mode: str, sock: socket.socket) -> None:
     # what a runner's child leaves behind becomes a child of this process, and ends with the runner
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     live: set[int] = set()
+    staying: set[int] = set()  # of those: what serves many grades
     ended: dict[int, int] = {}
     slow = list(SLOW_IMPORTS)
     sock.settimeout(IDLE)
@@ -128,14 +130,16 @@ def _serve(mode: str, sock: socket.socket) -> None:
         try:
             message, fds = receive_with_fds(sock)
         except TimeoutError:
-            sock.settimeout(0.05 if slow else None)
-            if slow:
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(slow.pop(0))
+            graded = live > staying  # whose next process would wait for the import
+            if not graded:
+                _import_next(slow)
+            sock.settimeout(None if not slow else IDLE if graded else 0.05)
             continue
         except (Lost, OSError):
             return
         if message["op"] == "spawn":
+            while message["spec"].get("call") in SLOW_CALLS and slow:  # once here, not in every such runner
+                _import_next(slow)
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
@@ -144,6 +148,8 @@ def _serve(mode: str, sock: socket.socket) -> None:
             for fd in fds:
                 os.close(fd)
             live.add(pid)
+            if message["spec"].get("stays"):
+                staying.add(pid)
             send_with_fds(sock, {"pid": pid}, [])
         elif message["op"] == "layers":
             send_with_fds(sock, {"layers": layers}, [])
@@ -158,6 +164,7 @@ def _serve(mode: str, sock: socket.socket) -> None:
         elif message["op"] == "reap":
             pid = message["pid"]
             live.discard(pid)
+            staying.discard(pid)
             if pid not in ended:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -166,6 +173,12 @@ def _serve(mode: str, sock: socket.socket) -> None:
             # daemons too: what an ended runner leaves is this process's child now
             end_all(lambda: descendants(os.getpid(), spared=live))
             send_with_fds(sock, {"status": ended.pop(pid, 0)}, [])
+
+
+def _import_next(slow: list[str]) -> None:
+    if slow:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(slow.pop(0))
 
 
 def _preheat(mode: str) -> None:

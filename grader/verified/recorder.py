@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import errors
+from grader.dispatch_mode import DispatchMode
 from grader.triton_launches import SeenLaunch, watch_for_recording, watch_tuning
 from grader.verified import record as form
 
@@ -60,7 +60,7 @@ class Held:
         return self.low <= address < self.high or self.low == address == self.high
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(DispatchMode):
     """Records while it is entered. `arguments` are the call's, in order; those that are no tensors are passed over."""
 
     def __init__(self, arguments: Sequence[Any], device: str) -> None:
