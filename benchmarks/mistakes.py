@@ -97,6 +97,7 @@ def graded(graders: Graders, mistake: KnownMistake, folder: Path, backend: str) 
             reason = str(event.get("message"))
         except (RuntimeError, OSError) as ended:  # the grader died: once more with a new one
             reason = str(ended)
+            print(f"{mistake.id}: {reason}", file=sys.stderr, flush=True)
     raise RuntimeError(f"{mistake.id}: {reason}")
 
 

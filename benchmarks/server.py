@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,12 @@ class GraderServer:
 
     def __init__(self, **environment: str) -> None:
         started = time.perf_counter()
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "grader", "serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.errors,
             text=True,
             cwd=ROOT,
             env={**os.environ, **environment},
@@ -41,8 +43,10 @@ class GraderServer:
 
     def close(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended
+            self.process.stdin.close()
         self.process.wait(30)
+        self.errors.close()
 
     @property
     def pid(self) -> int:
@@ -53,13 +57,23 @@ class GraderServer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError("the grader ended")
+            raise RuntimeError(self._how_it_ended())
         return json.loads(line)
 
+    def _how_it_ended(self) -> str:
+        code = self.process.wait(30)
+        self.errors.seek(0)
+        said = self.errors.read().decode(errors="replace").strip().splitlines()
+        return f"the grader ended with code {code}: {' / '.join(said[-4:])}"
+
     def send(self, message: dict[str, Any]) -> None:
+        """Raises RuntimeError when the grader has ended."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError as error:
+            raise RuntimeError(self._how_it_ended()) from error
 
     def grade(
         self, exercise: str, file: Path, cancel_at: str | None = None, **options: Any

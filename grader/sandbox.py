@@ -1,6 +1,7 @@
 """What a runner may touch: each layer where this system has it, and an honest list of those in force.
 
-    files         Landlock: reads Python, its packages, the system's libraries and `grader/`; writes its scratch folder
+    files         Landlock: reads Python, its packages, the system's libraries and `grader/`; writes its scratch folder;
+                  opens no GPU but this grader's
     network       an empty network namespace, or seccomp's refusal of internet sockets
     system calls  seccomp, through libseccomp: no tracing, mounting, namespaces, io_uring, kernel keys
     processes     rlimits; the warm process ends whatever is left
@@ -23,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader import triton_c_launchers
+from grader import gpu_nodes, triton_c_launchers
 from grader.catalog import course_roots
 
 try:
@@ -155,13 +156,29 @@ def _restrict_files(mode: str, writable: Sequence[str], also: Sequence[str]) -> 
                     rules.allow_path(path, read if os.path.isdir(path) else rights.READ_FILE)
             if mode == "cuda":  # cuInit names the threads it starts, by writing to task/<tid>/comm, or fails with 304
                 rules.allow_path(OWN_THREADS, read | everything & (rights.WRITE_FILE | rights.TRUNCATE))
-            rules.allow_path(DEVICES, read | rights.WRITE_FILE | (everything if mode == "cuda" else rights.NONE))
+            for path, wanted in _devices(mode, read | rights.WRITE_FILE, everything):
+                with contextlib.suppress(OSError):
+                    rules.allow_path(path, wanted)
             for folder in writable:
                 rules.allow_path(folder, everything)
             rules.restrict()
     except (landlockpy.LandlockError, OSError):
         return False
     return True
+
+
+def _devices(mode: str, usual: Any, everything: Any) -> Iterator[tuple[str, Any]]:
+    """What a runner may do in /dev: without a GPU's, or with all but those of the GPUs that are not this grader's."""
+    hidden = gpu_nodes.left_out() if mode == "cuda" else frozenset()
+    if not hidden:
+        yield DEVICES, everything if mode == "cuda" else usual
+        return
+    rights = landlockpy.AccessFS
+    yield DEVICES, rights.READ_DIR
+    of_files = rights.READ_FILE | rights.WRITE_FILE | rights.EXECUTE | rights.TRUNCATE | rights.IOCTL_DEV
+    for entry in os.scandir(DEVICES):
+        if entry.name not in hidden and not entry.is_symlink():
+            yield entry.path, everything if entry.is_dir() else everything & of_files
 
 
 _READABLE: dict[str, tuple[str, ...]] = {}

@@ -53,7 +53,6 @@ def graphs_compiled(base):
 
 @pytest.mark.skipif(not hasattr(TorchDispatchMode, "_should_skip_dynamo"), reason="PyTorch 2.9 hides no mode")
 def test_once_the_compiler_is_there_it_does_not_look_into_the_mode():
-    import torch._dynamo
 
     class Open(TorchDispatchMode):
         @classmethod

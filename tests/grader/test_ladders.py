@@ -35,3 +35,9 @@ def test_a_rung_passes_and_compiles(grader, rung):
     assert verdict["compile"]
     allowed = SPILLS.get(rung.path.stem, 0)
     assert all(row["target"] == "sm_90" and row["spill_bytes"] <= allowed for row in verdict["compile"]), verdict
+
+
+def test_the_grader_counts_both_reads_of_a_row(grader):
+    """As the page of rms_norm's rung 3 says; at 1 x 8192 the weight is as long as the row."""
+    ratios = [grader.grade("rms_norm", rungs("rms_norm")[at].path)["traffic"]["ratio"] for at in (1, 2)]
+    assert [round(ratio, 2) for ratio in ratios] == [1.0, 1.33] == [1.0, round((2 + 1 + 1) / (1 + 1 + 1), 2)]

@@ -1,0 +1,88 @@
+"""Which GPUs' device files a runner must not open, where its grader was given some of a machine's GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader import gpu_nodes, sandbox
+from tests.grader.test_sandbox import in_a_child, needs
+
+
+@pytest.fixture
+def three(tmp_path, monkeypatch):
+    """Three GPUs as the driver tells of them, whose device files are numbered otherwise than their places on the bus."""
+    for bus, minor, uuid in (
+        ("0000:07:00.0", 2, "GPU-aa11"),
+        ("0000:1f:00.0", 0, "GPU-bb22"),
+        ("0000:9d:00.0", 1, "GPU-bb33"),
+    ):
+        place = tmp_path / bus
+        place.mkdir()
+        lines = f"Model: \t\t NVIDIA H200\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\nDevice Minor: \t {minor}\n"
+        (place / "information").write_text(lines)
+    monkeypatch.setattr(gpu_nodes, "DRIVER", tmp_path)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "hidden"),
+    [
+        ("0", {"nvidia0", "nvidia1"}),
+        ("2", {"nvidia2", "nvidia0"}),
+        ("1, 2", {"nvidia2"}),
+        ("GPU-aa11", {"nvidia0", "nvidia1"}),
+        ("gpu-bb3", {"nvidia2", "nvidia0"}),
+        ("", {"nvidia0", "nvidia1", "nvidia2"}),
+        # not understood: nothing is hidden that may be needed
+        ("GPU-bb", set()),
+        ("3", set()),
+        ("-1", set()),
+        ("MIG-0123", set()),
+        (None, set()),
+    ],
+)
+def test_the_gpus_that_were_not_given_are_left_out(three, monkeypatch, given, hidden):
+    if given is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert gpu_nodes.left_out() == hidden
+
+
+def test_numbers_are_not_believed_where_cuda_may_count_the_fastest_first(three, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    other = three / "0000:1f:00.0" / "information"
+    other.write_text(other.read_text().replace("H200", "A2"))
+    assert gpu_nodes.left_out() == frozenset()
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    assert gpu_nodes.left_out() == {"nvidia0", "nvidia1"}
+
+
+def test_without_a_driver_nothing_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_nodes, "DRIVER", tmp_path / "none")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert gpu_nodes.left_out() == frozenset()
+
+
+@needs("files")
+def test_a_runner_opens_no_device_of_another_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_nodes, "left_out", lambda: frozenset({"zero"}))  # in place of nvidia1
+    kept = tmp_path / "scratch"
+    kept.mkdir()
+
+    def tried() -> dict[str, bool]:
+        sandbox.enter("cuda", [str(kept)], 4096)
+        return {"other": _opens("/dev/zero"), "own": _opens("/dev/full"), "random": _opens("/dev/urandom")}
+
+    assert in_a_child(tried) == {"other": False, "own": True, "random": True}
+
+
+def _opens(path: str) -> bool:
+    try:
+        Path(path).open("rb").close()
+    except PermissionError:
+        return False
+    return True
