@@ -1,6 +1,6 @@
 """Grade every known mistake, and hold the two bars: none passes, at least 95 % get their own name.
 
-    python benchmarks/mistakes.py [--backend interpreter|cuda] [--servers N] [--only WORD] [--out DIR] [--no-write]
+    python benchmarks/mistakes.py [--backend interpreter|cuda] [--servers N] [--only WORD]… [--out DIR] [--no-write]
 
 Writes mistakes-interpreter.md, or mistakes-<device>.md on a GPU. The table
 grows as verdicts come. Exit code 1 when a bar is missed.
@@ -156,7 +156,7 @@ def table(rows: list[Graded], seconds: float, backend: str, gpus: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="only mistakes whose id contains this")
+    parser.add_argument("--only", action="append", default=[], help="only mistakes whose id contains this, or one of several")
     parser.add_argument("--backend", choices=("interpreter", "cuda"), default="interpreter")
     parser.add_argument("--servers", type=int, default=1, help="graders side by side")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -165,7 +165,7 @@ def main() -> int:
     gpus = torch.cuda.device_count() if options.backend == "cuda" else 0
     chosen = []
     for mistake in all_mistakes():
-        if options.only in mistake.id:
+        if not options.only or any(word in mistake.id for word in options.only):
             why = why_not(mistake, options.backend, gpus)
             chosen += [] if why else [mistake]
             if why and options.only:

@@ -14,19 +14,22 @@ NODE = re.compile(r"nvidia\d+")
 
 
 def left_out() -> frozenset[str]:
-    """Names in /dev of GPUs that CUDA_VISIBLE_DEVICES leaves out; none where that is not set, or not understood."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    """Names in /dev of all GPUs but the one that CUDA_VISIBLE_DEVICES names.
+
+    None where it names several, or is not understood.
+    """
     told = _told()
-    if given is None or not told:
-        return frozenset()
     nodes = [f"nvidia{facts.get('Device Minor', '?')}" for facts in told]
-    chosen: set[str] = set()
-    for name in filter(None, (part.strip() for part in given.split(","))):
-        places = _places(name, told)
-        if len(places) != 1:
-            return frozenset()
-        chosen.add(nodes[places[0]])
-    return frozenset(nodes) - chosen if all(map(NODE.fullmatch, nodes)) else frozenset()
+    places = _places(os.environ.get("CUDA_VISIBLE_DEVICES", "").strip(), told)
+    if len(places) != 1 or not all(map(NODE.fullmatch, nodes)):
+        return frozenset()
+    return frozenset(nodes) - {nodes[places[0]]}
+
+
+def renumber() -> None:
+    """Where the others are left out for good: CUDA counts what it can open, so the one that is left is number 0."""
+    if left_out():
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
 
 
 def _told() -> list[dict[str, str]]:
@@ -42,6 +45,8 @@ def _told() -> list[dict[str, str]]:
 def _places(name: str, told: list[dict[str, str]]) -> list[int]:
     """Which of the GPUs CUDA takes `name` for."""
     if not name.isdigit():
+        if not name.startswith("GPU-"):
+            return []
         return [n for n, facts in enumerate(told) if facts.get("GPU UUID", "").lower().startswith(name.lower())]
     # CUDA numbers the fastest first, unless it is told to go by the bus; GPUs of one model stand in the bus's order
     by_bus = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len({facts.get("Model") for facts in told}) == 1

@@ -63,6 +63,8 @@ def enter(mode: str, writable: Sequence[str], memory_mb: int, also_readable: Seq
     if processes:
         layers["processes"] = processes
     if landlockpy is not None and _restrict_files(mode, writable, also_readable):
+        if mode == "cuda":
+            gpu_nodes.renumber()
         layers["files"] = f"Landlock {landlockpy.abi_version()}: writes its scratch folder only"
     if pyseccomp is not None and _refuse_calls(mode):
         layers["system_calls"] = "seccomp"

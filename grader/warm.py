@@ -21,7 +21,6 @@ from grader.process_tree import descendants, end_all
 from grader.protocol import Lost, receive_with_fds, send_with_fds
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-IDLE = 1.0  # seconds without a request or a grade after which slow imports are done ahead, one by one
 # what `from torch.library import triton_op` and opcheck pull in costs seconds; runners of these calls need all of it
 SLOW_CALLS = ("operator", "compiled")
 SLOW_IMPORTS = (
@@ -75,6 +74,10 @@ class Warm:
         self.runners.discard(pid)
         return int(self._ask({"op": "reap", "pid": pid}, [])["status"])
 
+    def import_next(self) -> int:
+        """Begin one of the slow imports; returns how many are left after it. What is asked next waits for its end."""
+        return int(self._ask({"op": "import"}, [])["left"])
+
     def alive(self, pid: int) -> bool:
         return bool(self._ask({"op": "alive", "pid": pid}, [])["alive"])
 
@@ -122,19 +125,12 @@ def _serve(mode: str, sock: socket.socket) -> None:
     # what a runner's child leaves behind becomes a child of this process, and ends with the runner
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     live: set[int] = set()
-    staying: set[int] = set()  # of those: what serves many grades
     ended: dict[int, int] = {}
     slow = list(SLOW_IMPORTS)
-    sock.settimeout(IDLE)
+    sock.settimeout(None)
     while True:
         try:
             message, fds = receive_with_fds(sock)
-        except TimeoutError:
-            graded = live > staying  # whose next process would wait for the import
-            if not graded:
-                _import_next(slow)
-            sock.settimeout(None if not slow else IDLE if graded else 0.05)
-            continue
         except (Lost, OSError):
             return
         if message["op"] == "spawn":
@@ -148,9 +144,10 @@ def _serve(mode: str, sock: socket.socket) -> None:
             for fd in fds:
                 os.close(fd)
             live.add(pid)
-            if message["spec"].get("stays"):
-                staying.add(pid)
             send_with_fds(sock, {"pid": pid}, [])
+        elif message["op"] == "import":
+            send_with_fds(sock, {"left": max(0, len(slow) - 1)}, [])
+            _import_next(slow)
         elif message["op"] == "layers":
             send_with_fds(sock, {"layers": layers}, [])
         elif message["op"] == "alive":
@@ -164,7 +161,6 @@ def _serve(mode: str, sock: socket.socket) -> None:
         elif message["op"] == "reap":
             pid = message["pid"]
             live.discard(pid)
-            staying.discard(pid)
             if pid not in ended:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -224,6 +220,8 @@ def _become_runner(mode: str, spec: dict[str, Any], fds: list[int]) -> None:
         sys.stdin = open(os.devnull)
         sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False, errors="replace")
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="replace")
+        if mode == "cuda":  # of the time that a context takes, 8 queues are a fifth
+            os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
         cache = spec.get("cache")
         _in_scratch(spec["scratch"], cache)
         folders = [spec["scratch"], *([cache] if cache else [])]

@@ -31,7 +31,6 @@ def start_replayer(judge: Judge, grade: Grade, buffers: Buffers | None, readable
         "target": grade.options.target,
         "memory_mb": MEMORY_MB[grade.backend],
         "readable": list(readable),
-        "stays": bool(readable),  # the process of the baselines
     }
     shared = buffers.shared if buffers is not None else None
     process = RunnerProcess(judge.warm[grade.backend], spec, b"", shared, grade.cancelled)

@@ -15,7 +15,7 @@ from grader.cores import VARIABLE as CORES_VARIABLE
 from grader.grade import Grade, Options, Submission
 from grader.judge import Judge
 from grader.verdict import Verdict
-from grader.warm import Warm
+from grader.warm import SLOW_IMPORTS, Warm
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +133,9 @@ def test_several_threads_may_ask_a_warm_process_at_a_time(judge):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_what_only_some_files_need_is_imported_one_by_one_and_once(judge: Judge):
+    warm = judge.warm["offline"]
+    left = [warm.import_next() for _ in (*SLOW_IMPORTS, "one more")]
+    assert left == [*reversed(range(len(SLOW_IMPORTS))), 0]
