@@ -94,6 +94,30 @@ def test_the_table_gives_times_rates_registers_and_what_failed() -> None:
     assert "| 50.0 | 49.5–50.5 | – | 8000 GB/s, 200 % of a copy, more than the memory has |" in lines[fourth]
 
 
+def test_a_rate_counts_what_a_call_must_move_and_no_more() -> None:
+    """Of a cache what the lengths reach; of a matmul the output too."""
+    place = Place("cpu", programs=4)
+    gqa, fp8 = QUESTIONS["gqa"], QUESTIONS["fp8-matmul"]
+    q, k, v, _ = gqa.inputs(place)
+    lengths = torch.tensor([310, 330], dtype=torch.int32)
+    assert k.shape == (2, 330, 8, 128)
+    assert gqa.make(place, [q, k, v, lengths], alone=False).bytes == 2 * (310 + 330) * 8 * 128 * 2
+    call = fp8.make(place, None, dtype=torch.float16, M=16)
+    n = call.want().shape[1]
+    assert call.bytes == 2 * (16 * n + n * n + 16 * n)
+
+
+def test_the_table_on_record_is_that_of_the_record_and_no_memory_is_faster_than_its_data_sheet() -> None:
+    stem = REPOSITORY / "benchmarks" / "results" / "questions-nvidia-h200"
+    record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+    assert stem.with_suffix(".md").read_text(encoding="utf-8") == markdown(record, QUESTIONS)
+    for name, result in record["questions"].items():
+        for variant, found in result["rows"].items():
+            if found["clock"] == "cold" and found["bytes"]:
+                assert found["bytes"] / found["median_us"] / 1e6 < 4.8, (name, variant)
+    assert record["questions"]["gqa"]["note"] in stem.with_suffix(".md").read_text(encoding="utf-8")
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> questions.Run:
     return questions.Run("cuda", tmp_path, time.monotonic() + 600, READY)

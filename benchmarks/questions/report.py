@@ -15,8 +15,10 @@ COLUMNS = ("variant", "median", "p20–p80", "time over the first's", "rate", "r
 INTRODUCTION = """\
 Medians. Unless a variant says otherwise (its clock is in brackets): µs of the GPU's events, cold L2, all variants of a
 question interleaved in one run, each compared with PyTorch's answer before. What an event pair around one launch adds
-is measured as event-floor. A rate counts the least bytes, or the FLOPs; where both matter, the bytes. Registers, spills
-and shared memory are those of each kernel that a variant launches, in turn. Allocated: at most, during one call.
+is measured as event-floor. A rate counts the least bytes, or the FLOPs; where both matter, the bytes. A copy reads as
+much as it writes; reading alone may be faster, so what hardly writes may reach more than 100 % of a copy without any
+help of L2 (one-sum). Registers, spills and shared memory are those of each kernel that a variant launches, in turn.
+Allocated: at most, during one call.
 """
 
 
@@ -79,6 +81,8 @@ def section(question: Question, result: dict[str, Any], copy: float | None) -> l
             cells = [variant, why["why"], *["–"] * (len(COLUMNS) - 2)]
         lines.append("| " + " | ".join(cell.replace("|", "/").replace("\n", " ") for cell in cells) + " |")
     lines += [f"\n{v or 'the question'}: {w['why']}" for v, w in failed.items() if v in rows or not v]
+    if note := result.get("note"):
+        lines += ["", note]
     return lines
 
 
