@@ -77,6 +77,21 @@ def test_what_was_measured_outlives_an_interrupted_run(
     assert (tmp_path / "bench-some-gpu.json").exists()
 
 
+def test_without_the_package_of_the_plots_there_are_json_and_markdown_and_a_line_that_names_it(
+    command: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "without" / "pygal").mkdir(parents=True)
+    broken = "raise ModuleNotFoundError(\"No module named 'pygal'\", name='pygal')"
+    (tmp_path / "without" / "pygal" / "__init__.py").write_text(broken)
+    out = tmp_path / "out"
+    done = command("bench", "vector_add", "--out", str(out), PYTHONPATH=str(tmp_path / "without"), **GPU)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert "The HTML page needs the package pygal, which cannot be imported." in done.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["bench-some-gpu.json", "bench-some-gpu.md"]
+    for name in ("bench-some-gpu.json", "bench-some-gpu.md"):
+        assert "n=[big]" in (out / name).read_text()
+
+
 def test_json_is_the_record_alone(command: Run) -> None:
     record = json.loads(command("bench", "vector_add", "--json", **GPU).stdout)
     assert (record["kind"], record["model"], record["device"]) == ("bench", False, "Some GPU")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -251,6 +252,18 @@ def test_the_three_files_say_the_same(begin: Begin, clock: HandClock) -> None:
         assert f"`{task.item}`" in text and f'id="{task.task}"' in page
     assert "triton-prep show m01.open" in text and "(flagged)" in text
     assert text.count("00:10") == 0 and "10:00" in text
+
+
+def test_a_page_that_cannot_be_made_costs_neither_the_score_nor_the_other_files(
+    begin: Begin, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygal", None)
+    monkeypatch.setitem(sys.modules, "pygal.style", None)
+    sitting = finished(begin, clock)
+    report = write_report(sitting)
+    assert [file.name for file in report.files] == ["scorecard.md", "scorecard.json"]
+    assert report.left_out == "scorecard.html needs the package pygal, which cannot be imported."
+    assert sitting.state.stage == "finished" and all(file.exists() for file in report.files)
 
 
 def test_the_page_needs_nothing_else(begin: Begin, clock: HandClock) -> None:

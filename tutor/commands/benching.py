@@ -153,16 +153,17 @@ def _json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _write(record: Record, comparison: Comparison | None, out: Path) -> None:
-    """Three files of one name: JSON for the next comparison, Markdown, HTML."""
+    """Three files of one name: JSON for the next comparison, Markdown, HTML; the first two need no other package."""
     stem = _stem(record)
-    _save(
-        out,
-        {
-            f"{stem}.json": json.dumps(record.as_json(), indent=1) + "\n",
-            f"{stem}.md": markdown(record, comparison),
-            f"{stem}.html": page(record, comparison),
-        },
-    )
+    texts = {"json": json.dumps(record.as_json(), indent=1) + "\n", "md": markdown(record, comparison)}
+    _save(out, {f"{stem}.{ending}": text for ending, text in texts.items()})
+    try:
+        html = page(record, comparison)
+    except ImportError as error:
+        package = (error.name or str(error)).partition(".")[0]
+        note(f"Written: {out / stem}.json, .md. The HTML page needs the package {package}, which cannot be imported.")
+        return
+    _save(out, {f"{stem}.html": html})
     note(f"Written: {out / stem}.json, .md, .html")
 
 

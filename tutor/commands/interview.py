@@ -337,8 +337,8 @@ class Interview:
         report = write_report(sitting)
         record_results(sitting, self.session.progress)
         say("\n" + markdown(report.card, for_terminal=True))
-        for file in report.files:
-            say(str(file))
+        for line in (*report.files, *([report.left_out] if report.left_out else [])):
+            say(str(line))
         return report
 
     async def _judge(self, pending: tuple[judging.Job, ...]) -> None:

@@ -25,23 +25,29 @@ class Report:
     course: Course
     folder: Path
     files: tuple[Path, ...]
+    left_out: str = ""  # which file was not written, and why
 
 
 def write_report(sitting: Sitting) -> Report:
     """Scores the drill, writes the files and closes its books. Raises OSError when they cannot be written."""
     folder = sitting.folder
     card = scorecard(sitting, earlier_mocks(sitting.workspace, before=sitting.state.id))
-    files = []
-    for name, text in (
-        ("scorecard.md", markdown(card)),
-        ("scorecard.json", msgspec.json.format(msgspec.json.encode(card), indent=1).decode() + "\n"),
-        ("scorecard.html", page(card)),
-    ):
+    files, left_out = [], ""
+
+    def keep(name: str, text: str) -> None:
         write_atomically(folder / name, text.encode())
         files.append(folder / name)
+
+    keep("scorecard.md", markdown(card))
+    keep("scorecard.json", msgspec.json.format(msgspec.json.encode(card), indent=1).decode() + "\n")
+    try:
+        keep("scorecard.html", page(card))
+    except ImportError as error:  # of the plots: the score does not hang on it
+        package = (error.name or str(error)).partition(".")[0]
+        left_out = f"scorecard.html needs the package {package}, which cannot be imported."
     if sitting.state.stage != "finished":
         sitting.close_books()
-    return Report(card, sitting.course, folder, tuple(files))
+    return Report(card, sitting.course, folder, tuple(files), left_out)
 
 
 def earlier_mocks(workspace: Path, before: str = "") -> tuple[Earlier, ...]:
