@@ -36,6 +36,8 @@ def _punctuation() -> dict[str, str]:
 
 
 PUNCTUATION = _punctuation()  # by the name that textual gives it
+PRINTED = {"escape": "Esc", "enter": "Enter", "space": "Space", "tab": "Tab", "backspace": "Backspace", "delete": "Del",
+           "pageup": "PgUp", "pagedown": "PgDn", "up": "↑", "down": "↓", "left": "←", "right": "→"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def normal(key: str) -> str:
 
 def shown(key: str) -> str:
     """As a keyboard shows it."""
-    return "+".join(PUNCTUATION.get(part, part.upper() if part[1:].isdigit() else part) for part in key.split("+"))
+    names = PUNCTUATION | PRINTED
+    return "+".join(names.get(part, part.upper() if part[1:].isdigit() else part) for part in key.split("+"))
 
 
 def read(path: Path) -> KeyFile:

@@ -109,7 +109,7 @@ def _lines(verdict: Mapping[str, Any], source: str | None, look_up: str, onward:
     if device:
         yield Line(f"  {title} on {device}" if title != name else f"  on {device}", "dim")
     if good and onward:
-        yield Line(onward)
+        yield from map(Line, onward.split("\n"))
     yield from _diagnosis(verdict, source, look_up)
     yield from _cases(verdict)
     yield from _failing(verdict)

@@ -83,10 +83,22 @@ def test_what_is_typed_is_saved_graded_and_marked_where_it_is_wrong(session: New
             assert code(s).cursor_location[0] == 10
             code(s).show("# right\n")
             await s.keys("f6")
-            await s.until_shown("Esc ends editing; then n goes on")
+            await s.until_shown("  n goes on")  # the result has the focus: n is no letter here
+            assert "ends editing" not in s.text()
             await s.until(lambda: s.desk.progress.state(EXERCISE.id).passed, LIMIT)
             await s.keys("f4")
             assert "▶" not in s.text()
+
+    drive(story)
+
+
+def test_beside_the_result_on_a_wide_screen_the_editor_keeps_the_focus_and_says_how_to_go_on(session: New) -> None:
+    async def story() -> None:
+        async with session(size=(140, 40)) as s:
+            await edit(s, "# right\n")
+            await s.keys("f6")
+            await s.until_shown("Esc ends editing; then n goes on")
+            assert s.app.focused is code(s)
 
     drive(story)
 

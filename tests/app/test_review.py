@@ -103,6 +103,7 @@ def test_an_exercise_that_is_due_says_how_to_begin_again(new_desk: New) -> None:
         async with Session(desk) as s:
             await s.keys("r")
             await s.until_shown("x puts the stub back")
+            assert not s.app.screen.query("Toast") and s.text().index("Due again") < s.text().index("Write kernel")
 
     drive(story)
 
@@ -117,6 +118,7 @@ def test_an_exercise_that_was_written_again_is_reviewed_and_the_old_file_is_not(
         async with Session(desk) as s:
             await s.keys("r", "g")  # the stand-in grader calls every file 000…
             await s.until_shown("does not count as a review")
+            assert not s.app.screen.query("Toast") and "vector_add: passed" in s.text()
             assert desk.progress.cards()[EXERCISE.id].reviews == 1
             assert "1 left" in s.text()
             desk.progress.transact(lambda database: database.execute("UPDATE attempt SET detail = '{}'"))

@@ -157,9 +157,13 @@ def numbers_words(kernel: Kernel) -> str:
     parts.append(f"{_bytes(numbers['shared_bytes'])} shared")
     if numbers.get("occupancy") is not None:
         parts.append(f"occupancy {100 * numbers['occupancy']:.3g}%")
-    parts += [f"{numbers['num_warps']} warps", f"{numbers['num_stages']} stages"]
-    parts.append(f"{numbers['instructions']} instructions of {kernel.counted_in}")
+    parts += [_counted(numbers["num_warps"], "warp"), _counted(numbers["num_stages"], "stage")]
+    parts.append(f"{_counted(numbers['instructions'], 'instruction')} of {kernel.counted_in}")
     return " · ".join(parts)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _bytes(number: int) -> str:

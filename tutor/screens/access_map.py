@@ -20,7 +20,7 @@ from tutor.access.drawing import report
 from tutor.grading import Answer, Failed, Progressed
 from tutor.widgets.access_grid import AccessGrid
 from tutor.widgets.content import DIM_STYLE, WRONG_STYLE, Content, plain, stack
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.hanging import hanging_lines
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
@@ -40,7 +40,7 @@ class AccessMapScreen(Screen[None]):
             "visit(1)",
             "Loop",
             key_display=",.",
-            tooltip="One loop iteration on; , goes back",
+            tooltip="One loop iteration on",
             id="map.next-iteration",
         ),
         Binding("comma", "visit(-1)", "Loop back", show=False, id="map.previous-iteration"),
@@ -104,7 +104,7 @@ class AccessMapScreen(Screen[None]):
             if isinstance(event, Progressed) and self.shown is None:
                 self._say(f"Running {event.words} …")
             elif isinstance(event, Failed):
-                again = "" if event.kind == "usage" else "\n\nr tries again."
+                again = "" if event.kind == "usage" else f"\n\n{key_of(self, 'map.again', 'r')} tries again."
                 self._fail(f"{event.message}{again}")
             elif isinstance(event, Answer):
                 try:

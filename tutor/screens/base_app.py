@@ -1,9 +1,13 @@
-"""What the app is apart from the course: colours, motion, the learner's own keys, and screens that close once."""
+"""What the app is apart from the course: colours, motion, the learner's own keys, notices, screens that close once."""
 
 from __future__ import annotations
 
+import datetime
 import os
+import time
+from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +16,10 @@ from textual._context import active_message_pump
 from textual.actions import ActionParseResult
 from textual.app import App
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.message_pump import MessagePump
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -21,6 +27,22 @@ from tutor.themes import NO_COLOUR_THEME, OWN
 
 if TYPE_CHECKING:
     from tutor.keymap import KeyFile
+
+
+SHORTEST_SECONDS = 5.0  # that a notice is shown, unless a key is pressed
+
+
+def reading_seconds(text: str) -> float:
+    """For a person who looks up first; about four words a second."""
+    return 1 + len(text.split()) / 4
+
+
+@dataclass(frozen=True)
+class Said:
+    """A notice, kept to be read again."""
+
+    at: datetime.datetime
+    text: str
 
 
 class BaseApp(App[int]):
@@ -34,6 +56,9 @@ class BaseApp(App[int]):
             os.environ.pop("NO_COLOR", None)  # set but empty means nothing, but textual looks only whether it is set
         super().__init__(ansi_color=True if colourless else None)
         self.own_keys: dict[str, str] = {}
+        self.said: deque[Said] = deque(maxlen=100)
+        self.read_by = 0.0  # by time.monotonic(): when the notices that are shown have been read; 0: none is
+        self.shown_until = 0.0  # the newest one
         for theme in OWN:
             self.register_theme(theme)
         if colourless:
@@ -44,17 +69,57 @@ class BaseApp(App[int]):
         if self.animation_level == "none" and hasattr(event.widget, "cursor_blink"):
             event.widget.cursor_blink = False
 
+    # notices: they cover what is below, so the next key takes those away that have been read
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        text, now = f"{title}: {message}" if title else message, time.monotonic()
+        if self.read_by and now < self.shown_until and self.said and self.said[-1].text == text:
+            return  # it is there already
+        self.note(text)
+        seconds = reading_seconds(message)
+        timeout = timeout or max(SHORTEST_SECONDS, 2 * seconds)
+        self.read_by, self.shown_until = max(self.read_by, now + seconds), now + timeout
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def note(self, text: str) -> None:
+        """Keeps what is said where it covers nothing, beside the notices."""
+        self.said.append(Said(datetime.datetime.now(), text))
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and not event.is_forwarded and 0 < self.read_by <= time.monotonic():
+            self.clear_notifications()
+        await super().on_event(event)
+
+    def clear_notifications(self) -> None:
+        self.read_by = 0.0
+        super().clear_notifications()
+
     # the learner's own keys
 
     def use_keys(self, file: KeyFile) -> None:
         self.own_keys = file.keymap
         self.set_keymap(self.own_keys)
+        for screen in self.screen_stack:  # what is shown already names the keys of before
+            getattr(screen, "name_keys", lambda: None)()
 
     def key_of(self, action: str, usual: str) -> str:
         """The key to name in a text, as it is on the keyboard."""
         from tutor.keymap import shown
 
         return shown(self.own_keys.get(action, usual).partition(",")[0])
+
+    def get_key_display(self, binding: Binding) -> str:
+        """For footers and palette: F4 as it is on the keyboard."""
+        text = super().get_key_display(binding)
+        return text.upper() if text[:1] == "f" and text[1:].isdigit() else text
 
     def read_keys(self) -> None:
         """Before the first paint; whether the lines name real actions is checked after it."""

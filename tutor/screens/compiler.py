@@ -26,7 +26,7 @@ from tutor.compiler.compilation import (
 from tutor.grading import Answer, Failed
 from tutor.screens.choice import Choice, ChoiceScreen
 from tutor.widgets.content import DIM_STYLE, Content, code_lines, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.linked_lines import LinkedLines, Row
 from tutor.widgets.prose import Reading
@@ -43,7 +43,7 @@ class CompilerScreen(Screen[None]):
     BINDINGS = [
         Binding("tab,shift+tab", "other_side", "Side", key_display="Tab", priority=True, id="compiler.other-side"),
         *[Binding(str(n), f"stage({n - 1})", f"Stage {n}", show=False) for n in range(1, MOST_STAGES + 1)],
-        Binding("right", "step(1)", "Stage", key_display="1-5", tooltip="Also left and right", id="compiler.next-step"),
+        Binding("right", "step(1)", "Stage", key_display="1-5", id="compiler.next-step"),
         Binding("left", "step(-1)", "Stage before", show=False, id="compiler.step-back"),
         Binding("n", "mark(1)", "Next mark", id="compiler.next-marked"),
         Binding("N", "mark(-1)", "Marked before", show=False, id="compiler.marked-before"),
@@ -160,7 +160,7 @@ class CompilerScreen(Screen[None]):
             self._problem(compilation.error or "No kernel is launched here yet: there is nothing to compile.")
             return
         if compilation.error:
-            self.notify(f"Stopped: {compilation.error}", severity="warning", markup=False, timeout=15)
+            self.notify(f"Stopped: {compilation.error}", severity="warning", markup=False)
         self._show_kernel()
 
     def _problem(self, text: str) -> None:
@@ -259,7 +259,7 @@ class CompilerScreen(Screen[None]):
         if self.waiting:
             text = plain(self.waiting)
         elif self.stage is None or self.compilation is None:
-            text = plain("? explains the stages and the signs.")
+            text = plain(f"{key_of(self, 'compiler.help', 'question_mark')} explains the stages and the signs.")
         elif self.source.has_focus:
             text = said_of_line(self.stage, self.source.cursor + 1)
         else:

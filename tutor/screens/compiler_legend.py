@@ -5,11 +5,13 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tutor.compiler.compilation import STAGE_PURPOSE
 from tutor.widgets.content import plain
+from tutor.widgets.desk import key_of
 from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.prose import Reading
@@ -30,23 +32,34 @@ MARKS = (
     ("barrier", "threads wait for each other or for a copy"),
     ("masked, predicated", "not every lane does it: a mask, or one thread chosen to act"),
 )
-KEYS = (
-    ("Tab", "the other side, at the line that belongs to this one"),
-    ("1-5, left, right", "the stage"),
-    ("n N", "next and previous marked line"),
-    ("t", "another GPU"),
-    ("s", "other sizes: those that are timed on a GPU, or those of the largest case"),
-    ("k", "another kernel or configuration of this file"),
-    ("c", "compare with the stub, the solution, a backup, another GPU or number of warps"),
-    (", .", "scroll sideways (also Shift with left and right)"),
-    ("Esc", "back to the exercise"),
-)
 NOTES = (
     "The kernel is compiled exactly as your function launches it, for a GPU that need not be here; nothing runs.",
     "The optimiser moves and merges instructions: some name no line of yours or a neighbour of it; a line may be gone.",
     "Debug tables are left out of every stage; `triton-prep inspect` prints them all.",
     "On AMD a masked lane mostly gets an address out of range, which the hardware drops: nothing is predicated for it.",
 )
+
+
+def keys(node: DOMNode) -> tuple[tuple[str, str], ...]:
+    """What each key does, as the learner has set them."""
+
+    def of(*actions: tuple[str, str]) -> str:
+        return " ".join(key_of(node, *action) for action in actions)
+
+    return (
+        (of(("compiler.other-side", "tab")), "the other side, at the line that belongs to this one"),
+        (f"1-5 {of(('compiler.step-back', 'left'), ('compiler.next-step', 'right'))}", "the stage"),
+        (of(("compiler.next-marked", "n"), ("compiler.marked-before", "N")), "next and previous marked line"),
+        (of(("compiler.target", "t")), "another GPU"),
+        (of(("compiler.sizes", "s")), "other sizes: those that are timed on a GPU, or those of the largest case"),
+        (of(("compiler.kernel", "k")), "another kernel or configuration of this file"),
+        (
+            of(("compiler.compare", "c")),
+            "compare with the stub, the solution, a backup, another GPU or number of warps",
+        ),
+        (of(("lines.scroll-left", "comma"), ("lines.scroll-right", "full_stop")), "scroll sideways"),
+        (of(("compiler.back", "escape")), "back to the exercise"),
+    )
 
 
 class LegendScreen(ModalScreen[None]):
@@ -64,7 +77,7 @@ class LegendScreen(ModalScreen[None]):
             ("Stages", tuple(STAGE_PURPOSE.items())),
             ("Signs", SIGNS),
             ("Marked lines", MARKS),
-            ("Keys", KEYS),
+            ("Keys", keys(self)),
         ):
             parts += [Hanging(plain(""), plain(title, "bold"))]
             width = max(len(name) for name, _ in rows)

@@ -10,6 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from tutor.widgets.content import plain
+from tutor.widgets.desk import key_of
 
 
 class ConfirmScreen(ModalScreen[bool]):
@@ -27,8 +28,8 @@ class ConfirmScreen(ModalScreen[bool]):
         with Vertical(classes="dialog"):
             yield Static(plain(self.question))
             with Horizontal(classes="buttons"):
-                yield Button(plain(f"{self.yes} (y)"), id="yes", compact=True)
-                yield Button(plain("Cancel (n)"), id="no", compact=True)
+                yield Button(plain(f"{self.yes} ({key_of(self, 'question.yes', 'y')})"), id="yes", compact=True)
+                yield Button(plain(f"Cancel ({key_of(self, 'question.no', 'n')})"), id="no", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#no").focus()

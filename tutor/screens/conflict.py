@@ -14,12 +14,13 @@ from textual.widgets import Button, Static
 from tutor.editing.differences import compared
 from tutor.editing.edited_file import Conflict
 from tutor.widgets.content import DIM_STYLE, plain, stack
+from tutor.widgets.desk import key_of
 from tutor.widgets.diff_rows import unified
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.prose import Reading
 
 GUARD_SECONDS = 1.0  # it comes up while someone types: what was meant for the text decides nothing
-CHOICES = {"mine": "Keep mine (m)", "theirs": "Take theirs (t)", "both": "Both, with markers (b)"}
+CHOICES = (("mine", "Keep mine", "m"), ("theirs", "Take theirs", "t"), ("both", "Both, with markers", "b"))
 
 
 class ConflictScreen(ModalScreen[str | None]):
@@ -55,8 +56,9 @@ class ConflictScreen(ModalScreen[str | None]):
             with Reading(id="versions"):
                 yield Static(stack(rows), classes="code-lines")
             with Horizontal(classes="buttons"):
-                for name, label in CHOICES.items():
-                    yield Button(plain(label), id=name, compact=True)
+                for name, label, usual in CHOICES:
+                    key = key_of(self, f"conflict.decide-{name}", usual)
+                    yield Button(plain(f"{label} ({key})"), id=name, compact=True)
         yield KeyLine()
 
     def on_mount(self) -> None:

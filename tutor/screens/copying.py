@@ -19,7 +19,7 @@ def copy(app: App[int], folder: Path, text: str, what: str) -> None:
     except OSError as error:
         app.notify(f"{what} sent to the clipboard; {folder / COPIED}: {error.strerror}.", markup=False)
     else:
-        app.notify(f"{what} copied. Where the clipboard does not get it: {folder / COPIED}", markup=False, timeout=8)
+        app.notify(f"{what} copied. Where the clipboard does not get it: {folder / COPIED}", markup=False)
 
 
 def screen_text(app: App[int]) -> str:
@@ -36,4 +36,4 @@ def save_screen(app: App[int], folder: Path) -> None:
     except OSError as error:
         app.notify(f"The screen is not saved: {error}", severity="error", markup=False)
     else:
-        app.notify(f"Saved as {folder / SCREEN_TEXT} and {SCREEN_PICTURE}", markup=False, timeout=10)
+        app.notify(f"Saved as {folder / SCREEN_TEXT} and {SCREEN_PICTURE}", markup=False)

@@ -298,7 +298,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
             if wanted:
                 self.dismiss()
 
-        question = "Leave the drill? The clock goes on; d on Home comes back to it."
+        question = f"Leave the drill? The clock goes on; {key_of(self, 'home.drill', 'd')} on Home comes back to it."
         self.app.push_screen(ConfirmScreen(question, "Leave"), leave)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -384,7 +384,9 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         try:
             report = write_report(self.sitting)
         except OSError as error:
-            self.notify(f"The scorecard cannot be written: {error}", severity="error", timeout=20, markup=False)
+            await self.query_one(WaitPane).say(
+                f"**The clock has stopped.**\n\nThe scorecard cannot be written: {error}"
+            )
             return
         record_results(self.sitting, desk(self).progress)
         self.app.switch_screen(DrillReportScreen(report))

@@ -12,6 +12,7 @@ from textual.widgets import OptionList, Static
 from tutor.drill.clock import time_taken
 from tutor.drill.report import SIGNS, Report, trend
 from tutor.widgets.content import DIM_STYLE, RIGHT_STYLE, WRONG_STYLE, Content, bar, columns, inline, plain
+from tutor.widgets.desk import key_of
 from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
@@ -39,7 +40,9 @@ class DrillReportScreen(Screen[None]):
         with Reading(id="drill-report"):
             yield Static(self._text())
         if self.missed:
-            yield Static(plain("Review these: Enter opens one.", DIM_STYLE), classes="cue")
+            yield Static(
+                plain(f"Review these: {key_of(self, 'list.select', 'enter')} opens one.", DIM_STYLE), classes="cue"
+            )
             yield AnswerList([inline(task.title) for task in self.missed], id="missed")
         yield KeyLine()
 
@@ -84,4 +87,6 @@ class DrillReportScreen(Screen[None]):
                 parts.append(Hanging(plain("  "), inline(task.note)))
         parts += [plain(""), plain("Files", "bold")]
         parts += [plain(str(file)) for file in self.report.files]
+        if self.report.left_out:
+            parts.append(plain(self.report.left_out))
         return Column(parts)

@@ -15,7 +15,7 @@ from tutor.drill.plan import Plan, load_plans
 from tutor.drill.state import State
 from tutor.drill.store import unfinished
 from tutor.widgets.content import DIM_STYLE, Content, inline, plain, stack
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 
@@ -60,8 +60,6 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
     def on_mount(self) -> None:
         self.query_one("#plans").focus()
         self._describe()
-        if self.problem:
-            self.notify(self.problem, severity="error", timeout=20, markup=False)
 
     def _rows(self) -> list[Content]:
         rows = []
@@ -83,6 +81,11 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
         plan = self._picked()
         about = self.query_one("#plan-about", Static)
         switches = self.query_one("#drill-switches", Static)
+        if self.problem:
+            about.update(plain(self.problem, "$text-error"))
+            about.display = True  # on a low terminal too
+            switches.update(Content(""))
+            return
         if plan is None:
             runs = self.left is not None and self.left.stage == "running" and not self.left.paused
             about.update(plain("Its clock has gone on." if runs else "", DIM_STYLE))
@@ -94,7 +97,8 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
         about.update(stack([inline(plan.about), plain(f"Minutes: {phases}.", DIM_STYLE), how]))
         strict = plan.strict if self.strict is None else self.strict
         words = "no pause, no hints, answers only at the end" if strict else "pause and hints allowed"
-        switches.update(plain(f"Strict   [{'x' if strict else ' '}] {words} (s switches)"))
+        key = key_of(self, "drill-setup.strict", "s")
+        switches.update(plain(f"Strict   [{'x' if strict else ' '}] {words} ({key} switches)"))
 
     @on(Input.Changed)
     def _typed(self) -> None:

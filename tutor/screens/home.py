@@ -21,7 +21,7 @@ from tutor.widgets.lists import AnswerList
 
 FIRST_WORDS = """\
 Lessons, quizzes, bugs to mend and kernels to write; the kernels are graded on this machine, with or without a GPU. \
-Enter opens what is highlighted, {next} goes on from item to item, Esc comes back, {help} explains the keys. \
+{select} opens what is highlighted, {next} goes on from item to item, {back} comes back, {help} explains the keys. \
 Every answer is kept at once, so leave whenever you like."""
 
 
@@ -119,6 +119,10 @@ class HomeScreen(Screen[None]):
             plain(f"{number_of(module)} ", "bold"), bar(part.done, part.total), share, due, inline(module.title)
         )
 
+    def name_keys(self) -> None:
+        if self.query("#about-text"):
+            self._describe()
+
     @on(OptionList.OptionHighlighted, "#modules")
     def _describe(self) -> None:
         index = self.query_one("#modules", AnswerList).highlighted
@@ -135,7 +139,10 @@ class HomeScreen(Screen[None]):
     def _about_review(self) -> Content:
         assert self.agenda is not None
         review, go_on = key_of(self, "home.review", "r"), key_of(self, "home.carry-on", "c")
-        why = f"Answered before, and by now about to be forgotten. {review} or Enter begins; leave whenever you like."
+        select = key_of(self, "list.select", "enter")
+        why = (
+            f"Answered before, and by now about to be forgotten. {review} or {select} begins; leave whenever you like."
+        )
         parts = [plain(f"Due today: {self.agenda.words}", "bold"), plain(""), plain(why)]
         item = self.standing.next_item if self.standing else None
         if item is not None:
@@ -155,7 +162,12 @@ class HomeScreen(Screen[None]):
         return stack(parts)
 
     def _first_words(self) -> Content:
-        keys = {"next": key_of(self, "item.next", "n"), "help": key_of(self, "home.help", "question_mark")}
+        keys = {
+            "select": key_of(self, "list.select", "enter"),
+            "next": key_of(self, "item.next", "n"),
+            "back": key_of(self, "item.back", "escape"),
+            "help": key_of(self, "home.help", "question_mark"),
+        }
         return plain(FIRST_WORDS.format(**keys))
 
     def _about(self, module: Module) -> Content:

@@ -60,9 +60,7 @@ class ItemScreen(Screen[None]):
         Binding("p", "previous_item", "Prev", id="item.previous"),
         Binding("h", "hint", "Hint", id="item.hint"),
         Binding("s", "solution", "Solution", tooltip="After a pass, or when you give up", id="item.solution"),
-        Binding(
-            "f2,o", "outline", "List", key_display="F2", tooltip="The items of this module (also o)", id="item.outline"
-        ),
+        Binding("f2,o", "outline", "List", key_display="F2", tooltip="The items of this module", id="item.outline"),
         Binding("escape", "back", "Back", key_display="Esc", id="item.back"),
     ]
 
@@ -142,6 +140,10 @@ class ItemScreen(Screen[None]):
     def leading_action(self) -> str:
         """The key to show first: once the item is answered, the way on."""
         return "next_item" if self.query(ItemPane) and self.pane.finished else ""
+
+    def name_keys(self) -> None:
+        for pane in self.query(ItemPane):
+            pane.name_keys()
 
     # what the panes tell
 

@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 from tutor.keymap import Action, KeyFile, change, checked, clash, key_fault, read, shown
 from tutor.screens.actions import actions, area_words
 from tutor.widgets.content import DIM_STYLE, Content, plain, stack
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 
@@ -66,8 +66,15 @@ class KeysScreen(ModalScreen[None]):
         with Vertical(classes="dialog -tall", id="keys"):
             yield Static(Content(""), id="keys-faults")
             yield AnswerList([], id="actions")
-            yield Static(plain(f"Enter changes a key; it is kept at once in {self.path}", DIM_STYLE))
+            yield Static(self._how(), id="keys-how")
         yield KeyLine()
+
+    def _how(self) -> Content:
+        select = key_of(self, "list.select", "enter")
+        return plain(f"{select} changes a key; it is kept at once in {self.path}", DIM_STYLE)
+
+    def name_keys(self) -> None:
+        self.query_one("#keys-how", Static).update(self._how())
 
     def on_mount(self) -> None:
         self._show()
@@ -122,7 +129,7 @@ class KeysScreen(ModalScreen[None]):
             words = (
                 f"{shown(taken[0])} is {area_words(taken[1].area)}: {taken[1].words} already. Change that one first."
             )
-            self.notify(words, severity="warning", markup=False, timeout=10)
+            self.notify(words, severity="warning", markup=False)
         else:
             self._keep(lambda: change(self.path, action.id, keys))
 

@@ -12,15 +12,16 @@ from textual.types import IgnoreReturnCallbackType
 from tutor.course.course import kind_of
 from tutor.course.model import Exercise
 from tutor.widgets.content import Content, inline, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import key_shown
 
 EVERYWHERE = (
     ("Help", "help"),
-    ("Glossary: what a word means (G)", "glossary"),
+    ("Glossary: what a word means ({glossary})", "glossary"),
     ("Settings", "settings"),
     ("Keys: see and change them", "keys"),
     ("Tour of a minute", "tour"),
+    ("Notices so far", "notices"),
     ("Save this screen as text and as a picture", "save_screen"),
     ("Stats", "stats"),
     ("Home", "home"),
@@ -49,9 +50,10 @@ class KeyCommands(Provider):
             seen.add(binding.action)
             text = f"{binding.description} ({key_shown(self.screen, binding)})"
             yield text, partial(self.app.run_action, binding.action, active.node)
+        key = key_of(self.screen, "app.glossary", "G")
         for text, action in EVERYWHERE:
             if action not in {name.removeprefix("app.") for name in seen}:
-                yield text, partial(self.app.run_action, action)
+                yield text.format(glossary=key), partial(self.app.run_action, action)
 
     async def discover(self) -> Hits:
         for text, command in self._commands():

@@ -17,6 +17,7 @@ from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.pane import Answered, GaveUp
 from tutor.widgets.prose import Reading
+from tutor.widgets.result import ResultView
 
 REWRITE = "Due again: {reset} puts the stub back (your version is kept as a backup), then write it anew."
 SAME_FILE = "The same file passed before, so it does not count as a review. {reset} puts the stub back."
@@ -40,7 +41,9 @@ class ReviewScreen(ItemScreen):
     async def show_item(self, item: Item, at_end: bool = False) -> None:
         await super().show_item(item)
         if isinstance(item, Exercise) and item.id not in self.right:
-            self.notify(REWRITE.format(reset=key_of(self, "exercise.reset", "x")), markup=False)
+            from tutor.widgets.exercise import ExercisePane  # loaded when the first exercise is shown
+
+            self.query_one(ExercisePane).advise(REWRITE.format(reset=key_of(self, "exercise.reset", "x")))
 
     def _say_where(self) -> None:
         items = self.entries()
@@ -62,7 +65,9 @@ class ReviewScreen(ItemScreen):
         newest = desk(self).progress.attempts(message.item.id, limit=1)
         uncounted = message.correct and bool(newest) and newest[0].rating is None
         if uncounted and message.item.id not in self.right:
-            self.notify(SAME_FILE.format(reset=key_of(self, "exercise.reset", "x")), markup=False)
+            words = SAME_FILE.format(reset=key_of(self, "exercise.reset", "x"))
+            for result in self.query(ResultView):
+                result.say_above(words)
         else:
             self.right[message.item.id] = message.correct
             self._say_where()

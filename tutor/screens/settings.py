@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList, Static
 
 from tutor.themes import words_of
 from tutor.widgets.content import DIM_STYLE, Content, plain
-from tutor.widgets.desk import desk
+from tutor.widgets.desk import desk, key_of
 from tutor.widgets.keys import KeyLine
 from tutor.widgets.lists import AnswerList
 from tutor.widgets.prose import Reading
@@ -41,8 +41,14 @@ class SettingsScreen(ModalScreen[None]):
                 yield AnswerList([plain("Keys: see and change them …")], id="to-keys")
                 yield Static(plain(self._theme_words(), "bold"), id="theme-in-use")
                 yield AnswerList([plain(words_of(name)) for name in self.themes], id="themes")
-                yield Static(plain("Changes are kept at once. Esc closes.", DIM_STYLE))
+                yield Static(self._foot(), id="closing")
         yield KeyLine()
+
+    def _foot(self) -> Content:
+        return plain(f"Changes are kept at once. {key_of(self, 'settings.dismiss', 'escape')} closes.", DIM_STYLE)
+
+    def name_keys(self) -> None:
+        self.query_one("#closing", Static).update(self._foot())
 
     def _theme_words(self) -> str:
         return "Theme (NO_COLOR is set: no colours)" if self.app.no_color else f"Theme: {words_of(self.current)}"

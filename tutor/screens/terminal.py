@@ -181,6 +181,12 @@ class TritonPrepApp(BaseApp):
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(self.screen))
 
+    def action_notices(self) -> None:
+        from tutor.screens.notices import NoticesScreen
+
+        if not isinstance(self.screen, NoticesScreen):
+            self.push_screen(NoticesScreen(self.said))
+
     def action_glossary(self) -> None:
         from tutor.course.glossary import load_glossary
         from tutor.course.loader import CourseErrors

@@ -23,6 +23,63 @@ if TYPE_CHECKING:
 SETTING = "tour"
 
 
+KEYS = {
+    "go_on": ("tour.next", "enter"),
+    "leave": ("tour.leave", "escape"),
+    "help": ("app.help", "f1"),
+    "palette": ("app.command-palette", "ctrl+p"),
+    "select": ("list.select", "enter"),
+    "carry_on": ("home.carry-on", "c"),
+    "read_on": ("lesson.onward", "space"),
+    "next": ("item.next", "n"),
+    "previous": ("item.previous", "p"),
+    "back": ("item.back", "escape"),
+    "list": ("item.outline", "f2"),
+    "hint": ("item.hint", "h"),
+    "edit": ("exercise.edit", "e"),
+    "grade": ("exercise.grade", "g"),
+    "review": ("home.review", "r"),
+    "drill": ("home.drill", "d"),
+    "quit": ("app.quit", "ctrl+q"),
+}
+TEXTS = (
+    (
+        "First time here?",
+        "A tour of a minute shows the keys. {go_on} takes it, {leave} goes straight to work. Help ({help}) and the "
+        "palette ({palette}) keep it.",
+    ),
+    (
+        "Home",
+        "The first row is the next thing to do: {select}, or {carry_on}. Below are the modules, in the order in which "
+        "they build on each other.",
+    ),
+    (
+        "A lesson",
+        "{read_on} reads on. {next} goes to the next item, {previous} back, {back} to where you came from. {list} "
+        "lists the module.",
+    ),
+    (
+        "A quiz",
+        "A number answers at once; so does {select} on a row. Then every option says why it is right or wrong. {hint} "
+        "gives a hint where there is one.",
+    ),
+    (
+        "An exercise",
+        "A Python file of yours: {edit} edits it, {grade} grades it. Your kernel runs on this machine, with or without "
+        "a GPU, and is compared with PyTorch.",
+    ),
+    (
+        "Later",
+        "What you answered comes back after days, then weeks: {review} on Home reviews it. {drill} is a timed mock "
+        "interview.",
+    ),
+    (
+        "That is all",
+        "{help} lists the keys of any screen, {palette} every command. Answers are kept at once; {quit} leaves.",
+    ),
+)
+
+
 @dataclass(frozen=True)
 class Stop:
     """One step: what is said over which item, or over the screen that is there."""
@@ -78,50 +135,14 @@ class TourScreen(ModalScreen[int]):
 
 def stops(app: TritonPrepApp) -> tuple[Stop, ...]:
     """The offer first, then what a newcomer needs; a step whose kind of item the course lacks is left out."""
-    key = app.key_of
     items = app.desk.course.items()
     lesson = next((item for item in items if isinstance(item, Lesson)), None)
     quiz = next((item for item in items if isinstance(item, Quiz) and not item.several), None)
     exercise = next((item for item in items if isinstance(item, Exercise)), None)
-    every = (
-        Stop(
-            "First time here?",
-            "A tour of a minute shows the keys. Enter takes it, Esc goes straight to work. "
-            f"Help ({key('app.help', 'f1')}) and the palette ({key('app.command-palette', 'ctrl+p')}) keep it.",
-        ),
-        Stop(
-            "Home",
-            f"The first row is the next thing to do: Enter, or {key('home.carry-on', 'c')}. "
-            "Below are the modules, in the order in which they build on each other.",
-        ),
-        Stop(
-            "A lesson",
-            f"Space reads on. {key('item.next', 'n')} goes to the next item, {key('item.previous', 'p')} back, "
-            f"Esc to where you came from. {key('item.outline', 'f2')} lists the module.",
-            lesson,
-        ),
-        Stop(
-            "A quiz",
-            "A number answers at once; so does Enter on a row. Then every option says why it is right or wrong. "
-            f"{key('item.hint', 'h')} gives a hint where there is one.",
-            quiz,
-        ),
-        Stop(
-            "An exercise",
-            f"A Python file of yours: {key('exercise.edit', 'e')} edits it, {key('exercise.grade', 'g')} grades it. "
-            "Your kernel runs on this machine, with or without a GPU, and is compared with PyTorch.",
-            exercise,
-        ),
-        Stop(
-            "Later",
-            f"What you answered comes back after days, then weeks: {key('home.review', 'r')} on Home reviews it. "
-            f"{key('home.drill', 'd')} is a timed mock interview.",
-        ),
-        Stop(
-            "That is all",
-            f"{key('app.help', 'f1')} lists the keys of any screen, {key('app.command-palette', 'ctrl+p')} every "
-            f"command. Answers are kept at once; {key('app.quit', 'ctrl+q')} leaves.",
-        ),
+    keys = {name: app.key_of(*key) for name, key in KEYS.items()}
+    every = tuple(
+        Stop(title, text.format(**keys), item)
+        for (title, text), item in zip(TEXTS, (None, None, lesson, quiz, exercise, None, None), strict=True)
     )
     missing = {one.title for one, item in zip(every[2:5], (lesson, quiz, exercise), strict=True) if item is None}
     return tuple(one for one in every if one.title not in missing)

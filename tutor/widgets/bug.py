@@ -22,8 +22,6 @@ from tutor.widgets.lists import AnswerList
 from tutor.widgets.pane import Answered, ItemPane, Verdict
 from tutor.widgets.prose import Prose, Reading
 
-ASK = "Which line is wrong? Enter or a click picks it."
-
 
 class BugPane(ItemPane):
     BINDINGS = [
@@ -51,7 +49,7 @@ class BugPane(ItemPane):
         with Reading(id="question"):
             yield Prose(self.bug.story)
         with Vertical(id="answering"):
-            yield Static(plain(ASK, DIM_STYLE), classes="cue")
+            yield Static(plain(self._ask(), DIM_STYLE), classes="cue")
             yield AnswerList(self._rows(), id="lines", classes="answer code-list")
             yield Verdict()
             yield Input(id="mend", compact=True, select_on_focus=False)
@@ -60,6 +58,17 @@ class BugPane(ItemPane):
         with Reading(id="feedback"):
             yield Verdict(id="outcome")
             yield Prose(self.bug.explain)
+
+    def _ask(self) -> str:
+        return f"Which line is wrong? {key_of(self, 'list.select', 'enter')} or a click picks it."
+
+    def name_keys(self) -> None:
+        if not self.found:
+            self._cue(self._ask())
+
+    @property
+    def grade_key(self) -> str:
+        return key_of(self, "bug.grade", "f6")
 
     def on_mount(self) -> None:
         for name in ("#feedback", "#mend", "#mend-lines", "#grade"):
@@ -119,7 +128,9 @@ class BugPane(ItemPane):
         field.display, box.display = not several, several
         self.query_one("#grade").display = True
         self.add_class("-mending")
-        how = "F6 hands it in (several lines allowed)." if several else "Enter hands it in, F8 allows several lines."
+        more = key_of(self, "bug.more-lines", "f8")
+        one = f"Enter hands it in, {more} allows several lines."  # a box's own Enter is nobody's to change
+        how = f"{self.grade_key} hands it in (several lines allowed)." if several else one
         self._cue(f"Line {line}: {how}")
         lines = self.query_one("#lines", AnswerList)
         lines.highlighted = line - 1
@@ -142,12 +153,13 @@ class BugPane(ItemPane):
         """Keep the line that was typed; grade once as many lines are mended as the author needed."""
         self._keep_edit()
         if self.line and self.line not in self.edits:
-            self.query_one(Verdict).say(plain(f"Line {self.line} says what it said before: change it, or Esc."))
+            leave = key_of(self, "bug.leave-input", "escape")
+            self.query_one(Verdict).say(plain(f"Line {self.line} says what it said before: change it, or {leave}."))
             return
         missing = len(self.to_mend) - len(self.edits)
         if missing > 0:
             lines = "1 more line" if missing == 1 else f"{missing} more lines"
-            words = f"Line {self.line} is changed. {lines} to mend: pick one. F6 grades what you have."
+            words = f"Line {self.line} is changed. {lines} to mend: pick one. {self.grade_key} grades what you have."
             self.query_one(Verdict).say(plain(words))
             self._leave_field()
         else:
@@ -259,6 +271,7 @@ class BugPane(ItemPane):
 
     def _judged(self, verdict: dict[str, Any]) -> None:
         self.grading = False
+        self.app.clear_notifications()  # what was said before covers nothing of it
         unproven = bool(self.bug.needs_gpu) and verdict.get("backend") != "cuda"
         if verdict["status"] != "passed":
             self.misses += 1
@@ -343,7 +356,7 @@ class BugPane(ItemPane):
         self.query_one("#feedback").display = False
         for name in ("#question", ".cue"):
             self.query_one(name).display = True
-        self._cue(ASK)
+        self._cue(self._ask())
         self.query_one("#lines").focus()
         self.refresh_bindings()
 

@@ -15,13 +15,14 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Button, Input, Static, TextArea
+from textual.widgets import Button, Input, TextArea
 
 from tutor.answers import mark_match, mark_quiz
 from tutor.course.model import Bug, Exercise, Match, Open, Predict, Quiz
 from tutor.drill.draw import Task
 from tutor.widgets.bug import BugPane
-from tutor.widgets.content import DIM_STYLE, plain
+from tutor.widgets.content import plain
+from tutor.widgets.desk import key_of
 from tutor.widgets.exercise import ExercisePane
 from tutor.widgets.lists import TickList
 from tutor.widgets.match import MatchPane
@@ -125,8 +126,16 @@ class DrillBugPane(BugPane, inherit_bindings=False):
         self.first = 0  # the line named as the faulty one
 
     def on_mount(self) -> None:
-        self.query_one("#grade", Button).label = plain("Hand in (F6)")
-        self._cue("Which line is wrong? Enter picks it; then write what it should say.")
+        self.name_keys()
+        self._cue(self._ask())
+
+    def name_keys(self) -> None:
+        super().name_keys()
+        self.query_one("#grade", Button).label = plain(f"Hand in ({self.grade_key})")
+
+    def _ask(self) -> str:
+        select = key_of(self, "list.select", "enter")
+        return f"Which line is wrong? {select} picks it; then write what it should say."
 
     def pick(self, line: int) -> None:
         self.first = self.first or line
@@ -137,8 +146,9 @@ class DrillBugPane(BugPane, inherit_bindings=False):
     def _edit(self, line: int, several: bool = False) -> None:
         super()._edit(line, several)
         several = bool(self.query_one("#mend-lines").display)
-        keeps = "F6 hands in." if several else "Enter keeps it, F6 hands in."
-        self._cue(f"Line {self.first} is your faulty line. Line {line} should say: {keeps}")
+        keeps = "" if several else "Enter keeps it, "
+        words = f"Line {self.first} is your faulty line. Line {line} should say: {keeps}{self.grade_key} hands in."
+        self._cue(words)
 
     @on(Input.Submitted, "#mend")
     def _line_typed(self, event: Input.Submitted) -> None:
@@ -146,7 +156,8 @@ class DrillBugPane(BugPane, inherit_bindings=False):
         event.stop()
         self._keep_edit()
         self._leave_field()
-        self._cue("Kept. F6 hands in; Enter on a line changes that one too.")
+        select = key_of(self, "list.select", "enter")
+        self._cue(f"Kept. {self.grade_key} hands in; {select} on a line changes that one too.")
 
     @on(Button.Pressed, "#grade")
     def _hand_in_pressed(self, event: Button.Pressed) -> None:
@@ -181,12 +192,18 @@ class DrillOpenPane(OpenPane, inherit_bindings=False):
         box = self.query_one("#draft", TextArea)
         box.load_text(self.written)
         box.move_cursor(box.document.end)
-        cue = "Say it aloud or write it; F6 hands it in. You score it once the clock has stopped."
-        self.query_one("#answering .cue", Static).update(plain(cue, DIM_STYLE))
-        self.query_one("#reveal", Button).label = plain("Hand in (F6)")
+        self.name_keys()
         if self.debrief:
             super().action_reveal()
             self.query_one("#question").display = False  # it stands below the model answer
+
+    def _cue(self) -> str:
+        key = key_of(self, "open.reveal", "f6")
+        return f"Say it aloud or write it; {key} hands it in. You score it once the clock has stopped."
+
+    def name_keys(self) -> None:
+        super().name_keys()
+        self.query_one("#reveal", Button).label = plain(f"Hand in ({key_of(self, 'open.reveal', 'f6')})")
 
     def answer_focus(self) -> Widget | None:
         return self.query_one("#rubric" if self.debrief else "#draft")

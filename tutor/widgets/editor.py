@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 from textual.widgets.text_area import Selection
 
@@ -29,10 +30,12 @@ from tutor.editing.edited_file import (
 from tutor.editing.indenting import indent_of, matches
 from tutor.widgets.code_editor import CodeEditor
 from tutor.widgets.content import DIM_STYLE, Content, plain
+from tutor.widgets.desk import key_of
 
 SAVE_SECONDS = 1.0  # after the first key that is not saved: the most that a crash can cost
 RETRY_SECONDS = 5.0
 POLL_SECONDS = 0.3
+NEWS_SECONDS = 20.0
 TO_WRITE = re.compile(r"\s*(pass|\.\.\.|raise NotImplementedError.*)\s*(#.*)?")
 
 
@@ -95,7 +98,8 @@ class EditorView(Vertical):
         self.editor = CodeEditor(edited.text, blink=blink, id="editor")
         self._cursor = cursor
         self._due = self._saving = self._asking = self._postponed = False
-        self._trouble = self._diagnosis = ""
+        self._trouble = self._diagnosis = self._news = ""
+        self._news_goes: Timer | None = None
         self._said: tuple[str, str] | None = None
         self._hits: list[tuple[int, int]] = []
 
@@ -105,13 +109,20 @@ class EditorView(Vertical):
         with Horizontal(id="find-bar"):
             yield Static(plain("Find"))
             yield FindInput(id="find", compact=True)
-            yield Static(plain("Enter next, Esc closes", DIM_STYLE), id="found")
+            yield Static(plain(self._find_words(), DIM_STYLE), id="found")
+
+    def _find_words(self) -> str:
+        return f"Enter next, {key_of(self, 'editor.leave', 'escape')} closes"
+
+    @property
+    def _grade_key(self) -> str:
+        return key_of(self, "exercise.grade-while-typing", "f6")
 
     def on_mount(self) -> None:
         self.query_one("#find-bar").display = False
         self.call_after_refresh(self._begin)  # moving scrolls, and needs the size
         if self.edited.from_draft:
-            self._tell("What could not be saved last time is back.")
+            self.tell("What could not be saved last time is back.")
         self._say()
         self._save_soon(0 if self.unsaved else None)
         self.set_interval(POLL_SECONDS, self._poll)
@@ -205,14 +216,16 @@ class EditorView(Vertical):
                 kept = f"Your text is kept in {draft}" if draft else "Your text is only here: copy it elsewhere"
                 self._trouble = f"NOT SAVED: {reason}. {kept}. It is tried again every few seconds."
             case Missing():
-                self._trouble = f"{name} was taken away. Your text is here; the next change or F6 writes it again."
+                self._trouble = (
+                    f"{name} was taken away. Your text is here; the next change or {self._grade_key} writes it again."
+                )
             case Reloaded(text):
                 self._show(text)
                 self.diagnosed(None, "")  # it was about another text
-                self._tell(f"Another program saved {name}: its text is shown. ^z brings back what was here.")
+                self.tell(f"Another program saved {name}: its text is shown. ^z brings back what was here.")
             case Joined(text, backup):
                 self._show(text)
-                self._tell(f"Another program saved {name} too. Both changes are in it now; its version: {backup}")
+                self.tell(f"Another program saved {name} too. Both changes are in it now; its version: {backup}")
                 self._save_soon(0)
             case Conflict():
                 self._ask(outcome)
@@ -242,7 +255,8 @@ class EditorView(Vertical):
     def _decided(self, conflict: Conflict, choice: str | None) -> None:
         try:
             if choice is None:
-                raise CannotEdit("Another program changed the same lines: F6 or Esc asks again.")
+                again = f"{self._grade_key} or {key_of(self, 'editor.leave', 'escape')} asks again"
+                raise CannotEdit(f"Another program changed the same lines: {again}.")
             text, backups = self.edited.decide(conflict, choice)
         except CannotEdit as error:
             self._postponed = True
@@ -252,26 +266,37 @@ class EditorView(Vertical):
         self._postponed = False
         self._show(text)
         kept = " and ".join(str(backup) for backup in backups)
-        self._tell(f"Kept as a backup: {kept}")
+        self.tell(f"Kept as a backup: {kept}")
         self.flush()
         self.editor.focus()
 
     # --- words
 
-    def _tell(self, words: str) -> None:
-        self.notify(words, markup=False, timeout=12)
+    def tell(self, words: str) -> None:
+        """For a while above the text, where it covers nothing; also among the notices."""
+        self.app.note(words)  # type: ignore[attr-defined]
+        self._news = words
+        if self._news_goes is not None:
+            self._news_goes.stop()
+        self._news_goes = self.set_timer(NEWS_SECONDS, self._no_news)
+        self._say()
+
+    def _no_news(self) -> None:
+        self._news = ""
+        self._say()
 
     def diagnosed(self, line: int | None, message: str) -> None:
         """`line` (from 1) of the last verdict, and what it says; None when there is none."""
         self.editor.mark(line - 1 if line else None)
         self._diagnosis = message if self.editor.marked is not None else ""
+        self._news = ""
         self._say()
         self.refresh_bindings()
 
     def _say(self) -> None:
         if not self.is_attached:
             return
-        words = self._trouble
+        words = self._trouble or self._news
         if not words and self._diagnosis and self.editor.marked is not None:
             words = f"▶ Line {self.editor.marked + 1}: {self._diagnosis}"
         state = "NOT SAVED" if self._trouble else "unsaved" if self.unsaved else "saved"
@@ -296,7 +321,11 @@ class EditorView(Vertical):
         elif self.flush():
             self.post_message(self.Left())
         elif not self._asking and self.edited.keep_draft(self.editor.source) is not None:
-            self._tell(f"{self._trouble} E brings it back.")
+            self.notify(
+                f"{self._trouble} {key_of(self, 'exercise.edit-here', 'E')} brings it back.",
+                severity="error",
+                markup=False,
+            )
             self.post_message(self.Left())
 
     def action_comment(self) -> None:
@@ -333,7 +362,7 @@ class EditorView(Vertical):
         index = later[0] if later else 0
         if direction and hits:
             index = index + 1 if direction > 0 and hits[index] == here else index if direction > 0 else index - 1
-        said = "not found" if wanted else "Enter next, Esc closes"
+        said = "not found" if wanted else self._find_words()
         if hits:
             row, column = hits[index % len(hits)]
             self.editor.selection = Selection((row, column), (row, column + len(wanted)))

@@ -22,7 +22,7 @@ from tutor.widgets.prose import CodeView, Prose, Reading
 from tutor.widgets.result import ResultView
 
 POLL_SECONDS = 0.3  # polling sees every way an editor saves, on network file systems too
-VIEWS = {"task": "F3 Task", "code": "F4 Code", "result": "F5 Result", "after": "F8 After"}
+VIEWS = {"task": ("f3", "Task"), "code": ("f4", "Code"), "result": ("f5", "Result"), "after": ("f8", "After")}
 
 
 class ExercisePane(FilePane):
@@ -67,13 +67,14 @@ class ExercisePane(FilePane):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="views"):
-            for name, label in VIEWS.items():
-                yield Button(plain(label), id=f"show-{name}", compact=True)
+            for name in VIEWS:
+                yield Button(plain(self._view_label(name)), id=f"show-{name}", compact=True)
             yield Static(plain(""), id="watch-state")
         with Container(id="exercise", classes="-task"):
             with Reading(id="after"):  # takes the task's place on a wide screen
                 yield Prose(self.exercise.after)
             with Reading(id="task", classes="answer"):
+                yield Static(plain(""), id="advice")
                 yield Prose(self.exercise.brief)
                 yield Static(hanging_lines(self._task_text()), id="stub-doc")
                 yield Static(plain(f"Your file: {self.file}", DIM_STYLE))
@@ -89,11 +90,28 @@ class ExercisePane(FilePane):
         if desk(self).progress.setting("watch") == "on":
             self.action_watch()
         self._show_tabs("task")
+        self.query_one("#advice").display = False
         self.query_one(ResultView).say(self._last_result(), "dim")
+
+    def _view_label(self, name: str) -> str:
+        usual, label = VIEWS[name]
+        return f"{key_of(self, f'exercise.view-{name}', usual)} {label}"
+
+    def name_keys(self) -> None:
+        for name in VIEWS:
+            button = self.query_one(f"#show-{name}", Button)
+            button.label = plain(self._view_label(name))
+            button.refresh(layout=True)  # a new label does not widen a button by itself
 
     @property
     def file(self) -> Path:
         return desk(self).workspace.file(self.slug)
+
+    def advise(self, words: str) -> None:
+        """Above the task."""
+        advice = self.query_one("#advice", Static)
+        advice.update(plain(words, "bold"))
+        advice.display = True
 
     def _task_text(self) -> str:
         from tutor.workspace import stub_doc
@@ -138,7 +156,7 @@ class ExercisePane(FilePane):
         self.query_one(CodeView).show(text)
         changed = self.graded is not None and text != self.graded
         words = f"The file has changed since: {key_of(self, 'exercise.grade', 'g')} grades it again."
-        self.query_one(ResultView).outdated(words if changed else "")
+        self.query_one(ResultView).say_above(words if changed else "")
 
     def _skip_task(self) -> None:
         """The code starts at its imports: the docstring above them is the task, which has a view of its own."""
@@ -173,10 +191,12 @@ class ExercisePane(FilePane):
         try:
             backup = desk(self).workspace.reset(self.slug)
         except WorkspaceError as error:
-            self.notify(str(error), severity="error", markup=False, timeout=15)
+            self.query_one(ResultView).say(str(error), "bad")
+            self.action_view("result")
             return
         self.graded = None
         self._reload()
+        self.query_one("#advice").display = False
         self.passed, self.see = False, ""
         kept = f"\n\nYour version is kept in\n{backup}" if backup else ""
         self.query_one(ResultView).say(f"The stub is back.{kept}")
@@ -248,7 +268,7 @@ class ExercisePane(FilePane):
         ):
             self.action_view("result")
         self.graded = None
-        self.query_one(ResultView).outdated("")
+        self.query_one(ResultView).say_above("")
         ready = desk(self).grader.ready is not None
         start = "Grading …" if ready else "Starting the grader: it imports torch, a few seconds the first time …"
         self.query_one(ResultView).begin(start)
@@ -314,10 +334,14 @@ class ExercisePane(FilePane):
         course = desk(self).course
         self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
         following = course.after(self.item.id)
-        typing = "Esc ends editing; then " if self.editor is not None else ""
+        leave = f"{key_of(self, 'editor.leave', 'escape')} ends editing; then "
+        typing = leave if self.editor is not None and self.editor.has_focus_within else ""  # where n is a letter
         go_on, solution = key_of(self, "item.next", "n"), key_of(self, "item.solution", "s")
         onward = f"  {typing}{go_on} goes on: {following.title}" if following else "  That was the course's last item"
-        after = "\n  F8 says what an interviewer asks next, and what it costs." if self.exercise.after else ""
+        asked_next = (
+            f"\n  {key_of(self, 'exercise.view-after', 'f8')} says what an interviewer asks next, and what it costs."
+        )
+        after = asked_next if self.exercise.after else ""
         told = f"{onward}. {solution} shows the course's own solution.{after}"
         self.query_one(ResultView).show_verdict(verdict, source, told)
         self.tell_editor(verdict)

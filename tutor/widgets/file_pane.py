@@ -78,7 +78,11 @@ class FilePane(ItemPane):
         self.follow_file()
         if failed:
             await self.action_edit_here()
-            self.notify(f"{failed}: this is the built-in editor.", markup=False)
+            words = f"{failed}: this is the built-in editor."
+            if self.editor is not None:
+                self.editor.tell(words)
+            else:
+                self.notify(words, markup=False)
 
     async def action_edit_here(self) -> None:
         if self.editor is None:

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tutor.widgets.content import Content, plain
+from tutor.widgets.desk import key_of
 
 # What goes first when there is no room; the others stay. The palette (^p) lists every key and is never left out.
 LEAVES = {
@@ -46,6 +47,18 @@ LEAVES = {
     "command_palette": 0,
 }
 USUAL = 2
+# shown as one thing, by their `key_display`, while all of them are the usual ones
+SEVERAL = {
+    "map.next-program": (("map.previous-program", "left"), ("map.next-program", "right")),
+    "map.next-access": (("map.previous-access", "up"), ("map.next-access", "down")),
+    "map.next-iteration": (("map.previous-iteration", "comma"), ("map.next-iteration", "full_stop")),
+    "map.cell-right": (
+        ("map.cell-left", "h"),
+        ("map.cell-down", "j"),
+        ("map.cell-up", "k"),
+        ("map.cell-right", "l"),
+    ),
+}
 LAST = ("back", "leave", "dismiss", "answer", "help", "quit", "command_palette")
 
 
@@ -153,6 +166,9 @@ class KeyLine(Widget):
 
 def key_shown(screen: Screen[Any], binding: Binding) -> str:
     """While typing, a letter is a letter: a command is then shown with its other key."""
+    several = SEVERAL.get(binding.id or "", ())
+    if {action for action, _ in several} & set(getattr(screen.app, "own_keys", ())):
+        return " ".join(key_of(screen, *action) for action in several)
     focused, shown = screen.focused, screen.app.get_key_display(binding)
     if focused is not None and len(shown) == 1 and focused.check_consume_key(shown, shown):
         return screen.app.get_key_display(replace(binding, key_display=None))

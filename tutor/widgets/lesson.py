@@ -16,7 +16,7 @@ from tutor.widgets.prose import Prose, Reading
 
 class LessonPane(ItemPane):
     BINDINGS = [
-        Binding("space", "onward", "Read on", id="lesson.onward"),
+        Binding("space", "onward", "Read on", key_display="Space", id="lesson.onward"),
         Binding("right", "page(1)", "Next page", show=False, id="lesson.next-page"),
         Binding("left", "page(-1)", "Page back", show=False, id="lesson.previous-page"),
         Binding("m", "map", "Map", tooltip="The picture of this page as a live map", id="lesson.map"),

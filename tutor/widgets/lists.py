@@ -46,7 +46,7 @@ class TickList(OptionList):
     BINDINGS = [
         Binding("k", "cursor_up", "Up", show=False, id="ticks.cursor-up"),
         Binding("j", "cursor_down", "Down", show=False, id="ticks.cursor-down"),
-        Binding("space", "select", "Tick", id="ticks.select"),
+        Binding("space", "select", "Tick", key_display="Space", id="ticks.select"),
         Binding("enter", "hand_in", "Answer", id="ticks.hand-in"),
     ]
 

@@ -14,6 +14,7 @@ from textual.widgets import Button, Static, TextArea
 from tutor.answers import mark_open
 from tutor.course.model import Open
 from tutor.widgets.content import DIM_STYLE, Content, inline, plain
+from tutor.widgets.desk import key_of
 from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.lists import TickList
 from tutor.widgets.pane import Answered, ItemPane, Verdict
@@ -36,14 +37,15 @@ class OpenPane(ItemPane):
         with Reading(id="question"):
             yield Prose(self.question.question)
         with Vertical(id="answering"):
-            yield Static(plain("Say it aloud or write it; then F6 shows a model answer.", DIM_STYLE), classes="cue")
+            yield Static(plain(self._cue(), DIM_STYLE), classes="cue")
             yield TextArea(id="draft", compact=True, classes="answer", placeholder="Your answer (optional)")
             yield Button(plain("Show the model answer"), id="reveal", compact=True)
         with Reading(id="model"):
             yield Prose(self._model())
             yield Static(self._afterwards(), id="afterwards")
         with Vertical(id="scoring"):
-            yield Static(plain("Tick the points that your answer made, then Enter.", DIM_STYLE), classes="cue")
+            cue = f"Tick the points that your answer made, then {key_of(self, 'ticks.hand-in', 'enter')}."
+            yield Static(plain(cue, DIM_STYLE), classes="cue")
             yield TickList(
                 [
                     Content.assemble(inline(point.text), plain(f"  ({point.points})", DIM_STYLE))
@@ -53,6 +55,12 @@ class OpenPane(ItemPane):
             )
             yield Button(plain("Record my score"), id="score", compact=True)
             yield Verdict()
+
+    def _cue(self) -> str:
+        return f"Say it aloud or write it; then {key_of(self, 'open.reveal', 'f6')} shows a model answer."
+
+    def name_keys(self) -> None:
+        self.query_one("#answering .cue", Static).update(plain(self._cue(), DIM_STYLE))
 
     def on_mount(self) -> None:
         self.query_one("#model").display = self.query_one("#scoring").display = False

@@ -78,6 +78,9 @@ class ItemPane(Vertical):
         """Go one page on or back inside the item; False when there is none and the next item is meant."""
         return False
 
+    def name_keys(self) -> None:
+        """Keys have been changed: what is shown and names one says its new name."""
+
     def hints(self) -> tuple[str, ...]:
         return ()
 

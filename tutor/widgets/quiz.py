@@ -24,6 +24,7 @@ from tutor.widgets.content import (
     inline,
     plain,
 )
+from tutor.widgets.desk import key_of
 from tutor.widgets.hanging import Column, Hanging
 from tutor.widgets.lists import AnswerList, TickList
 from tutor.widgets.pane import Answered, ItemPane
@@ -57,13 +58,20 @@ class QuizPane(ItemPane):
             if isinstance(self.quiz, Predict):
                 yield Static(plain(f"A recorded run has the answer: {self._record()}.", DIM_STYLE), classes="cue")
             if self.several:
-                yield Static(plain("Tick every right one, then Enter.", DIM_STYLE), classes="cue")
+                yield Static(plain(self._cue(), DIM_STYLE), classes="cue", id="ticking")
                 yield TickList(prompts, classes="answer choices")
                 yield Button(plain("Answer"), id="hand-in", compact=True)
             else:
                 yield AnswerList(prompts, classes="answer choices")
         with Reading(id="feedback"):
             yield Static(Content(""))
+
+    def _cue(self) -> str:
+        return f"Tick every right one, then {key_of(self, 'ticks.hand-in', 'enter')}."
+
+    def name_keys(self) -> None:
+        for cue in self.query("#ticking").results(Static):
+            cue.update(plain(self._cue(), DIM_STYLE))
 
     def on_mount(self) -> None:
         self.query_one("#feedback").display = False
@@ -92,7 +100,8 @@ class QuizPane(ItemPane):
         if ticks:
             self.submit(set(ticks))
         else:
-            self.notify("Tick at least one option (Space), then Enter.", markup=False)
+            tick, hand_in = key_of(self, "ticks.select", "space"), key_of(self, "ticks.hand-in", "enter")
+            self.notify(f"Tick at least one option ({tick}), then {hand_in}.", markup=False)
 
     def submit(self, chosen: Collection[int]) -> None:
         mark = mark_quiz(self.quiz, chosen)

@@ -37,7 +37,7 @@ UNWRAPPED = 100_000  # the widget wraps, again at every new width
 
 class ResultView(VerticalScroll, can_focus=True):
     BINDING_GROUP_TITLE = "Result"
-    _outdated = ""
+    _above = ""
 
     def compose(self) -> ComposeResult:
         yield Static(Content(""), id="result-text")
@@ -90,15 +90,16 @@ class ResultView(VerticalScroll, can_focus=True):
         look_up = f"{key_of(self, 'exercise.see', 'l')} opens it"
         lines = verdict_lines(verdict, width=UNWRAPPED, source=source, look_up=look_up, onward=onward)
         self._rows = [hanging_line(line.text, TONES.get(line.tone, "")) for line in lines]
+        self.app.clear_notifications()  # what was said before covers nothing of it
         self._show()
         self.scroll_home(animate=False)
 
-    def outdated(self, words: str) -> None:
-        """Says above a verdict that it is about an earlier text; empty: it is about this one."""
-        if words != self._outdated:
-            self._outdated = words
+    def say_above(self, words: str) -> None:
+        """What is to be known of the verdict, as that it is about an earlier text; empty: nothing."""
+        if words != self._above:
+            self._above = words
             self._show()
 
     def _show(self) -> None:
-        above = [plain(self._outdated, "bold")] if self._outdated else []
+        above = [plain(self._above, "bold")] if self._above else []
         self.query_one("#result-text", Static).update(Column([*above, *self._rows]))

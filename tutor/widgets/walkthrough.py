@@ -41,7 +41,13 @@ class WalkthroughPane(ItemPane):
         return self.walk.steps[self.position]
 
     def _heading(self) -> Content:
-        return plain(f"Step {self.position + 1} of {len(self.walk.steps)}", "bold")
+        place = plain(f"Step {self.position + 1} of {len(self.walk.steps)}", "bold")
+        if not self.finished:
+            return place
+        return Content.assemble(place, plain(f"   the last: {key_of(self, 'item.next', 'n')} goes on", DIM_STYLE))
+
+    def name_keys(self) -> None:
+        self.query_one(".page-title", Static).update(self._heading())
 
     def _text(self) -> str:
         return f"{self.walk.intro}\n\n{self.step.text}" if self.position == 0 else self.step.text
@@ -83,8 +89,7 @@ class WalkthroughPane(ItemPane):
         return True
 
     def action_step(self, direction: int) -> None:
-        if not self.turn(direction) and direction > 0:
-            self.notify(f"That was the last step; {key_of(self, 'item.next', 'n')} goes on.", markup=False)
+        self.turn(direction)
 
     def action_start(self) -> None:
         while self.turn(-1):
