@@ -156,7 +156,7 @@ def table(rows: list[Graded], seconds: float, backend: str, gpus: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], help="only mistakes whose id contains this, or one of several")
+    parser.add_argument("--only", action="append", default=[], help="mistakes whose id contains this; several times")
     parser.add_argument("--backend", choices=("interpreter", "cuda"), default="interpreter")
     parser.add_argument("--servers", type=int, default=1, help="graders side by side")
     parser.add_argument("--out", type=Path, default=RESULTS)
