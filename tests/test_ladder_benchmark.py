@@ -156,12 +156,39 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_dry_run_goes_through_every_rung_and_compares_it(tmp_path: Path) -> None:
-    done = command("--device", "cpu", "--only", "softmax", "--out", str(tmp_path))
+    done = command("--device", "cpu", "--only", "softmax", "--only", "rms_norm", "--out", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "ladders-dry-run.json").read_text())
-    assert set(record["settings"]) == {s.name for s in SETTINGS if s.ladder == "softmax"}
-    assert all(row == {"wrong": None} for r in record["settings"].values() for row in r["rows"].values())
-    assert "| 6 split | right, not timed |" in (tmp_path / "ladders-dry-run.md").read_text()
+    settings = {s.name: s for s in SETTINGS if s.ladder in ("softmax", "rms_norm")}
+    assert set(record["settings"]) == set(settings)
+    for name, result in record["settings"].items():
+        assert all(row == {"wrong": None} for row in result["rows"].values())
+        assert {rung.label for rung in settings[name].rungs()} <= set(result["rows"])
+    text = (tmp_path / "ladders-dry-run.md").read_text()
+    assert "| 6 split | right, not timed |" in text and "| 4 hints | right, not timed |" in text
+    assert "## rms_norm: 16384 x 8192 bfloat16" in text and "| torch.compile | left out of the dry run" in text
+
+
+def test_rms_norm_is_timed_in_bfloat16_beside_torch_compile() -> None:
+    for setting in (s for s in SETTINGS if s.ladder == "rms_norm"):
+        x, weight, eps = args = process.inputs(setting, "cpu")
+        assert setting.name.endswith("bfloat16") and x.dtype == weight.dtype == torch.bfloat16 and eps == 1e-6
+        assert setting.shape[0] * setting.shape[1] == 2**27
+        assert list(process.library(setting, args, "cuda")) == ["F.rms_norm", "torch.compile"]  # compiled when called
+        assert list(process.library(setting, args, "cpu")) == ["F.rms_norm"]
+        assert process.work(setting, args) == (2 * (2 * x.numel() + weight.numel()), 0) and setting.limit == "memory"
+    assert all(s.dtype == "float16" and "float" not in s.name for s in SETTINGS if s.ladder != "rms_norm")
+
+
+def test_two_ladders_of_one_folder_have_rungs_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert {rung.exercise for rung in rungs("softmax")} == {"softmax"}
+    assert {rung.exercise for rung in rungs("rms_norm")} == {"rms_norm"}
+    folder = tmp_path / "solutions" / "04-softmax-and-reductions" / "ladder"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr("benchmarks.ladders.settings.ROOT", tmp_path)
+    (folder / "matmul_1_rows.py").touch()
+    with pytest.raises(ValueError, match="for a ladder of this folder"):
+        rungs("softmax")
 
 
 def test_what_the_interpreter_cannot_run_is_left_out_by_name(run: ladders.Run, tmp_path: Path) -> None:

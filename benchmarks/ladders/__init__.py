@@ -1,1 +1,1 @@
-"""The rungs of the three ladders, timed beside PyTorch on a GPU: `python -m benchmarks.ladders`."""
+"""The rungs of the four ladders, timed beside PyTorch on a GPU: `python -m benchmarks.ladders`."""

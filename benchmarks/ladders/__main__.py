@@ -1,10 +1,11 @@
 """Time every rung of the ladders beside PyTorch's calls and the measured limits: JSON, and tables in Markdown.
 
-    python -m benchmarks.ladders [--out DIR] [--only softmax|matmul|attention]… [--budget SECONDS] [--device cuda|cpu]
+    python -m benchmarks.ladders [--out DIR] [--only softmax|rms_norm|matmul|attention]… [--budget SECONDS]
+                                 [--device cuda|cpu]
 
 A size that is in the record already, of the same rungs on the same device and versions, is not measured again.
-`--device cpu` is a dry run in the interpreter: tiny sizes, values compared, no times, no rungs in Gluon. Exits with 1
-when a rung fails, 3 without a GPU.
+`--device cpu` is a dry run in the interpreter: tiny sizes, values compared, no times, no rungs in Gluon, no
+`torch.compile`. Exits with 1 when a rung fails, 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -147,6 +148,8 @@ def without_docstrings(source: str) -> str:
 
 def start(job: dict[str, Any]) -> subprocess.Popen[str]:
     environment = {**os.environ, **({"TRITON_INTERPRET": "1"} if job["device"] == "cpu" else {})}
+    # torch.compile would start processes that hold this one's stdout open when it is stopped
+    environment.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.ladders.timed"],
         stdin=subprocess.PIPE,

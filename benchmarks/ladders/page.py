@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ladders.report import gain, share, usable
-from benchmarks.ladders.settings import FOLDERS, ROOT, SETTINGS, Rung, Setting, rungs
+from benchmarks.ladders.settings import COMPILED, FOLDERS, MEMORY_BOUND, ROOT, SETTINGS, Rung, Setting, rungs
 from grader.ranking import apart, wide
 
 RECORD = ROOT / "benchmarks" / "results" / "ladders-nvidia-h200.json"
 COMPARED = {  # ladder to the library's calls that its pages name, first the one on the pages of the rungs
     "softmax": ("torch.softmax",),
+    "rms_norm": (COMPILED, "F.rms_norm"),
     "matmul": ("torch.matmul",),
     "attention": ("SDPA cuDNN", "SDPA flash"),
 }
@@ -27,7 +28,7 @@ def size(setting: Setting) -> str:
     """The setting's name, short enough for a column."""
     if setting.ladder == "attention":
         return setting.name.replace("attention, B=4 H=16 ", "")
-    return f"{setting.shape[0]}³" if setting.ladder == "matmul" else setting.name
+    return f"{setting.shape[0]}³" if setting.ladder == "matmul" else setting.name.removesuffix(f" {setting.dtype}")
 
 
 def measured(record: dict[str, Any], ladder: str) -> Iterator[tuple[Setting, dict[str, Any]]]:
@@ -58,7 +59,8 @@ def grid(head: list[str], lines: list[list[str]]) -> str:
 def rung_table(record: dict[str, Any], rung: Rung) -> str:
     """A line for each size at which the rung is timed: its time, its gain over the rung below, what it reaches."""
     call = COMPARED[rung.ladder][0]
-    against = "of a copy" if rung.ladder == "softmax" else f"× {call}"
+    bandwidth = rung.ladder in MEMORY_BOUND
+    against = "of a copy" if bandwidth else f"× {call}"
     lines = []
     for setting, result in measured(record, rung.ladder):
         times = ran(setting, result["rows"])
@@ -69,7 +71,7 @@ def rung_table(record: dict[str, Any], rung: Rung) -> str:
             continue
         place = [each for each, _ in times].index(rung)
         row, below = times[place][1], times[place - 1][1] if place else None
-        reached = f"{share(setting, result, row)[1]} %" if rung.ladder == "softmax" else ""
+        reached = f"{share(setting, result, row)[1]} %" if bandwidth else ""
         reached = reached or speed(setting, result["rows"], row, call)
         lines.append([size(setting), f"{row['median_us']:,.1f}", gain(below, row), reached])
     return grid(["measured", "µs", "over the rung below", against], lines)
@@ -78,7 +80,7 @@ def rung_table(record: dict[str, Any], rung: Rung) -> str:
 def ladder_table(record: dict[str, Any], ladder: str) -> str:
     """A line a size: the lowest of the rungs that none is measurably faster than."""
     calls = COMPARED[ladder]
-    copy = ladder == "softmax"
+    copy = ladder in MEMORY_BOUND
     lines = []
     for setting, result in measured(record, ladder):
         times = ran(setting, result["rows"])

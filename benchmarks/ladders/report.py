@@ -78,9 +78,10 @@ def _untimed(row: dict[str, Any] | None, failed: str | None) -> str:
 
 
 INTRODUCTION = """\
-Float16. Medians in µs, cold L2, all candidates of a size interleaved in one run, on values that change from round to
-round; every output is compared with PyTorch's, before and in the last round. The limit is measured in the same process:
-copy bandwidth for softmax, an 8192³ matmul for the others. A rate counts the least bytes, or the FLOPs of the products.
+Float16, unless the heading names another type. Medians in µs, cold L2, all candidates of a size interleaved in one run,
+on values that change from round to round; every output is compared with PyTorch's, before and in the last round. The
+limit is measured in the same process: copy bandwidth for softmax and rms_norm, an 8192³ matmul for the others. A rate
+counts the least bytes, or the FLOPs of the products.
 The last column is the time of PyTorch's fastest call over the candidate's.
 """
 

@@ -19,7 +19,7 @@ import torch
 import triton
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.ladders.settings import SETTINGS, Rung, Setting
+from benchmarks.ladders.settings import COMPILED, SETTINGS, Rung, Setting
 from grader import timing
 from grader.problem import Draw
 from grader.ranking import summary
@@ -33,10 +33,12 @@ def emit(event: str, **fields: Any) -> None:
     print(json.dumps({"event": event, **fields}), flush=True)
 
 
-def inputs(setting: Setting, device: str) -> list[torch.Tensor]:
-    """Standard normal float16 tensors: x · a, b · q, k, v."""
-    draw = Draw(SEED, device)
+def inputs(setting: Setting, device: str) -> list[Any]:
+    """Standard normal tensors: x · a, b · q, k, v. For rms_norm x, a weight from 0.5 to 2, eps."""
+    draw, dtype = Draw(SEED, device), getattr(torch, setting.dtype)
     shape = setting.shape if device == "cuda" else setting.dry
+    if setting.ladder == "rms_norm":
+        return [draw.normal(*shape, dtype=dtype), draw.uniform(shape[1], low=0.5, high=2.0, dtype=dtype), 1e-6]
     if setting.ladder == "softmax":
         shapes = [shape]
     elif setting.ladder == "matmul":
@@ -44,7 +46,7 @@ def inputs(setting: Setting, device: str) -> list[torch.Tensor]:
         shapes = [(m, k), (k, n)]
     else:
         shapes = [shape] * 3
-    return [draw.normal(*each, dtype=torch.float16) for each in shapes]
+    return [draw.normal(*each, dtype=dtype) for each in shapes]
 
 
 def unfused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
@@ -55,10 +57,26 @@ def unfused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> 
     return torch.softmax(s, dim=-1) @ v
 
 
-def library(setting: Setting, args: list[torch.Tensor]) -> dict[str, Call]:
+def norms(args: list[Any], compiled: bool) -> dict[str, Call]:
+    x, weight, eps = args
+
+    def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, eps)
+
+    calls: dict[str, Call] = {"F.rms_norm": lambda: norm(x, weight)}
+    if compiled:
+        torch.compiler.reset()  # for each size a kernel of its own
+        fused = torch.compile(norm, dynamic=False)
+        calls[COMPILED] = lambda: fused(x, weight)
+    return calls
+
+
+def library(setting: Setting, args: list[Any], device: str) -> dict[str, Call]:
     """PyTorch's calls by name. The first gives the values that all others are compared with."""
     if setting.ladder == "softmax":
         return {"torch.softmax": lambda: torch.softmax(args[0], dim=1)}
+    if setting.ladder == "rms_norm":
+        return norms(args, compiled=COMPILED not in setting.skipped(device))
     if setting.ladder == "matmul":
         return {"torch.matmul": lambda: args[0] @ args[1]}
     causal = setting.exercises == ("causal_attention",)
@@ -77,7 +95,7 @@ def library(setting: Setting, args: list[torch.Tensor]) -> dict[str, Call]:
     }
 
 
-def submission(rung: Rung, args: list[torch.Tensor], programs: int) -> Call:
+def submission(rung: Rung, args: list[Any], programs: int) -> Call:
     """The rung's function on these inputs. Imports its file."""
     spec = importlib.util.spec_from_file_location(rung.path.stem, rung.path)
     assert spec is not None and spec.loader is not None
@@ -88,10 +106,12 @@ def submission(rung: Rung, args: list[torch.Tensor], programs: int) -> Call:
     return lambda: entry(*args, *more)
 
 
-def work(setting: Setting, args: list[torch.Tensor]) -> tuple[int, int]:
-    """The least bytes through device memory, and the FLOPs of the products (softmax: none are counted)."""
+def work(setting: Setting, args: list[Any]) -> tuple[int, int]:
+    """The least bytes through device memory, and the FLOPs of the products (softmax, rms_norm: none are counted)."""
     if setting.ladder == "softmax":
         return 2 * args[0].nbytes, 0
+    if setting.ladder == "rms_norm":
+        return 2 * args[0].nbytes + args[1].nbytes, 0
     if setting.ladder == "matmul":
         (m, k), n = args[0].shape, args[1].shape[1]
         return 2 * (m * k + k * n + m * n), 2 * m * n * k
@@ -149,7 +169,7 @@ def sound(setting: Setting, name: str, call: Call, want: Any, device: Device) ->
 def time_setting(setting: Setting, device: Device, excluded: list[str], limits: dict[str, float]) -> None:
     emit("trying", setting=setting.name, candidate=None)
     args = inputs(setting, device.name)
-    calls = library(setting, args)
+    calls = library(setting, args, device.name)
     reference = next(iter(calls))
     calls |= {rung.label: submission(rung, args, device.programs) for rung in setting.rungs(device.name)}
     want = calls[reference]()

@@ -43,12 +43,14 @@ for name, kernel in launched:
     ptx = kernel.asm["ptx"]
     counts = [len(regex.findall(ptx)) for regex in (TENSOR_CORE, ASYNC_COPY)]
     words = {w: ptx.count(w) for w in ("wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg", "ex2.approx", "mul.f32",
-                                       "fma.rn.f32", "sub.f32", "div.full", "shfl.sync", "bar.sync", "tensormap")}
+                                       "fma.rn.f32", "sub.f32", "div.full", "shfl.sync", "bar.sync", "tensormap",
+                                       "ld.global", "evict_last.L2::cache_hint", "evict_first.L2::cache_hint")}
     print(json.dumps([name, *usage(kernel), kernel.metadata.num_warps, *counts, words, in_flight(ptx),
                       kernel.metadata.global_scratch_size]))
 """
 CALLS = {
     "softmax": "softmax(half({shape}))",
+    "rms_norm": "x = torch.empty(({shape}), dtype=torch.bfloat16); rms_norm(x, x[0], 1e-6)",
     "matmul": "matmul(half({shape}), half({shape}))",
     "grouped_matmul": "grouped_matmul(half({shape}), half({shape}))",
     "persistent_matmul": "persistent_matmul(half({shape}), half({shape}), 132)",
@@ -73,7 +75,7 @@ class Compiled:
 
 @cache
 def kernels(ladder: str, number: int, *shape: int, before: str = "") -> tuple[Compiled, ...]:
-    """The kernels that one call of the rung launches, its inputs float16 of `shape`. `before`: run before the call."""
+    """The kernels that one call of the rung launches, its inputs of `shape`. `before`: run before the call."""
     rung = rungs(ladder)[number - 1]
     call = CALLS[rung.exercise].format(shape=", ".join(map(str, shape)))
     out = compiled(USAGE + rung.path.read_text() + WATCH + before + "\n" + call + "\n" + REPORT)

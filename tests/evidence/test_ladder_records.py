@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import combinations
 
 import pytest
 
@@ -11,7 +12,8 @@ from benchmarks.ladders.__main__ import fingerprint
 from benchmarks.ladders.page import RECORD, ladder_table, rung_table
 from benchmarks.ladders.report import markdown
 from benchmarks.ladders.settings import FOLDERS, SETTINGS, rungs
-from tests.evidence.test_ladders import lesson
+from grader.ranking import apart
+from tests.evidence.test_ladders import lesson, rung_pages
 from tutor.course.loader import load
 
 
@@ -41,8 +43,8 @@ def test_the_record_is_of_these_rungs(record):
 @pytest.mark.parametrize("ladder", FOLDERS)
 def test_the_pages_show_the_record(record, ladder):
     """After a new measurement: `python -m benchmarks.ladders.page` prints the tables."""
-    first, *pages, last = lesson(ladder)
-    for page, rung in zip(pages, rungs(ladder), strict=True):
+    first, *_, last = lesson(ladder)
+    for page, rung in zip(rung_pages(ladder), rungs(ladder), strict=True):
         assert rung_table(record, rung) in page
     assert ladder_table(record, ladder) in last
     words = " ".join(first.split())
@@ -69,6 +71,50 @@ def test_what_the_softmax_pages_say_of_the_times(record):
     assert took(record, odd, "4") > 1.05 * took(record, odd, "3")
     assert says("softmax", 5, f"cost it {shown(record, wide, '5', '1')} times rung 1's time, not 1.5")
     assert all(took(record, s, "5") > took(record, s, n) for s in (wide, square, odd) for n in "1234")
+
+
+def differ(record: dict, setting: str, one: str, other: str) -> bool:
+    """Whether the spreads of two candidates are apart."""
+    rows = record["settings"][setting]["rows"]
+    spreads = []
+    for begins in (one, other):
+        (row,) = [row for name, row in rows.items() if re.match(rf"{re.escape(begins)}\b", name)]
+        spreads.append([row["median_us"], row["p20_us"], row["p80_us"]])
+    return apart(*spreads)
+
+
+def test_what_the_rms_norm_pages_say_of_the_times(record):
+    narrow, small, medium, wide = sizes = [setting.name for setting in SETTINGS if setting.ladder == "rms_norm"]
+    before = json.loads(RECORD.with_name("bench-nvidia-h200.json").read_text(encoding="utf-8"))["results"]
+    (rows,) = [each["rows"] for each in before if each["exercise"] == "rms_norm"]
+    (solution,) = [row for row in rows if row["case"] == wide]
+    assert says("rms_norm", 0, f"it took {solution['median_us']:.1f} µs on an H200")
+    assert says("rms_norm", 0, f"`torch.compile` generated {solution['compiled_us']:.1f} µs")
+    gained = [took(record, size, "1") / took(record, size, "5") for size in (medium, wide)]
+    assert all(abs(each - 1.025) < 0.002 for each in gained) and says(
+        "rms_norm", 0, "about 2.5 %, at two of four widths"
+    )
+    assert not any(differ(record, size, "1", "2") for size in sizes) and says(
+        "rms_norm", 2, "No difference at any width"
+    )
+    assert [size for size in sizes if differ(record, size, "2", "3")] == [medium]
+    assert says("rms_norm", 3, "2 % longer") and shown(record, medium, "3", "2") == "1.02"
+    over = [shown(record, size, "2", "4") for size in (medium, wide)]
+    assert says("rms_norm", 4, "it is {} × at 4,096 columns and {} × at 8,192".format(*over))
+    assert not any(differ(record, size, "4", "5") for size in sizes) and says("rms_norm", 5, "At no width a difference")
+    for size in (narrow, small):
+        assert not any(differ(record, size, one, other) for one, other in combinations("1245", 2))
+    assert all(differ(record, size, one, "5") for size in (medium, wide) for one in "12")
+    copies = [
+        round(100 * result["bytes"] / took(record, name, rung) / 1e3 / result["limits"]["copy_gb_per_s"])
+        for name, result in record["settings"].items()
+        for rung in "12345"
+        if name in sizes
+    ]
+    assert says("rms_norm", -1, f"{min(copies)} to {max(copies)} % of a copy")
+    question = load().item("m04.quiz.read-twice").question
+    us = tuple(f"{took(record, wide, rung):.1f}" for rung in "32")
+    assert "it takes {} µs, and one that keeps the row {}".format(*us) in " ".join(question.split())
 
 
 def test_what_the_matmul_pages_say_of_the_times(record):
