@@ -30,7 +30,7 @@ COLUMNS = "exercise,timed at,measured (p20–p80),model,error,limit by the model
 BAR = 25  # per cent, for the solutions that the memory limits
 
 
-BENCH = ("bench-nvidia-h200.json", "bench-compiled-nvidia-h200.json")  # the first that has a size counts
+BENCH = ("bench-nvidia-h200.json", "bench-rest-nvidia-h200.json")  # the first that has a size counts
 VERDICTS = "solutions-nvidia-h200.json"
 TIMES = ("median_us", "p20_us", "p80_us")
 
