@@ -6,11 +6,10 @@ CUDA_VISIBLE_DEVICES binds only who honours it: a submission can start a process
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
-NODE = re.compile(r"nvidia\d+")
+DEV = Path("/dev")
 
 
 def left_out() -> frozenset[str]:
@@ -18,12 +17,11 @@ def left_out() -> frozenset[str]:
 
     None where it names several, or is not understood.
     """
-    told = _told()
-    nodes = [f"nvidia{facts.get('Device Minor', '?')}" for facts in told]
-    places = _places(os.environ.get("CUDA_VISIBLE_DEVICES", "").strip(), told)
-    if len(places) != 1 or not all(map(NODE.fullmatch, nodes)):
+    here = told()
+    places = _places(os.environ.get("CUDA_VISIBLE_DEVICES", "").strip(), here)
+    if len(places) != 1:
         return frozenset()
-    return frozenset(nodes) - {nodes[places[0]]}
+    return frozenset(_node(facts) for number, facts in enumerate(here) if number != places[0])
 
 
 def renumber() -> None:
@@ -32,22 +30,27 @@ def renumber() -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = "0"
 
 
-def _told() -> list[dict[str, str]]:
-    """What the driver says of each GPU, by PCI bus."""
+def told() -> list[dict[str, str]]:
+    """What the driver says of each GPU whose device file is here, by PCI bus. A container may see others in /proc."""
     try:
         texts = [(folder / "information").read_text() for folder in sorted(DRIVER.iterdir())]
     except OSError:
         return []
     pairs = ([line.partition(":") for line in text.splitlines()] for text in texts)
-    return [{key.strip(): value.strip() for key, _, value in lines} for lines in pairs]
+    found = [{key.strip(): value.strip() for key, _, value in lines} for lines in pairs]
+    return [facts for facts in found if (DEV / _node(facts)).exists()]
 
 
-def _places(name: str, told: list[dict[str, str]]) -> list[int]:
+def _node(facts: dict[str, str]) -> str:
+    return f"nvidia{facts.get('Device Minor', ' of no number')}"
+
+
+def _places(name: str, here: list[dict[str, str]]) -> list[int]:
     """Which of the GPUs CUDA takes `name` for."""
     if not name.isdigit():
         if not name.startswith("GPU-"):
             return []
-        return [n for n, facts in enumerate(told) if facts.get("GPU UUID", "").lower().startswith(name.lower())]
+        return [n for n, facts in enumerate(here) if facts.get("GPU UUID", "").lower().startswith(name.lower())]
     # CUDA numbers the fastest first, unless it is told to go by the bus; GPUs of one model stand in the bus's order
-    by_bus = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len({facts.get("Model") for facts in told}) == 1
-    return [int(name)] if by_bus and int(name) < len(told) else []
+    by_bus = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len({facts.get("Model") for facts in here}) == 1
+    return [int(name)] if by_bus and int(name) < len(here) else []

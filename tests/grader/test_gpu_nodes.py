@@ -14,16 +14,20 @@ from tests.grader.test_sandbox import in_a_child, needs
 @pytest.fixture
 def three(tmp_path, monkeypatch):
     """Three GPUs as the driver tells of them, whose device files are numbered otherwise than their places on the bus."""
+    driver, dev = tmp_path / "driver", tmp_path / "dev"
+    dev.mkdir()
     for bus, minor, uuid in (
         ("0000:07:00.0", 2, "GPU-aa11"),
         ("0000:1f:00.0", 0, "GPU-bb22"),
         ("0000:9d:00.0", 1, "GPU-bb33"),
     ):
-        place = tmp_path / bus
-        place.mkdir()
+        place = driver / bus
+        place.mkdir(parents=True)
         lines = f"Model: \t\t NVIDIA H200\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\nDevice Minor: \t {minor}\n"
         (place / "information").write_text(lines)
-    monkeypatch.setattr(gpu_nodes, "DRIVER", tmp_path)
+        (dev / f"nvidia{minor}").touch()
+    monkeypatch.setattr(gpu_nodes, "DRIVER", driver)
+    monkeypatch.setattr(gpu_nodes, "DEV", dev)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     return tmp_path
 
@@ -57,11 +61,19 @@ def test_the_gpus_that_were_not_given_are_left_out(three, monkeypatch, given, hi
 
 def test_numbers_are_not_believed_where_cuda_may_count_the_fastest_first(three, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    other = three / "0000:1f:00.0" / "information"
+    other = three / "driver" / "0000:1f:00.0" / "information"
     other.write_text(other.read_text().replace("H200", "A2"))
     assert gpu_nodes.left_out() == frozenset()
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     assert gpu_nodes.left_out() == {"nvidia0", "nvidia1"}
+
+
+def test_in_a_container_only_what_has_a_device_file_is_counted(three, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    (three / "dev" / "nvidia2").unlink()  # the first on the bus was not given to the container
+    assert gpu_nodes.left_out() == {"nvidia1"}
+    (three / "dev" / "nvidia1").unlink()
+    assert gpu_nodes.left_out() == frozenset()
 
 
 def test_without_a_driver_nothing_is_left_out(tmp_path, monkeypatch):
