@@ -34,6 +34,11 @@ class Device:
     issued: int  # instructions of warps that a multiprocessor starts in a clock
     sources: tuple[str, ...]
 
+    @property
+    def float_lanes(self) -> int:
+        """Fused multiply-adds of float32 that a multiprocessor takes in a clock, by the peak."""
+        return round(self.tflops["fp32"] * 1e6 / (2 * self.multiprocessors * self.mhz))
+
 
 KB, MB = 1024, 1024 * 1024
 _CUDA_TABLE = (

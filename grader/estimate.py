@@ -1,17 +1,20 @@
 """A time for a GPU that is not there, from counted bytes, FLOPs, launches and the compiler's resources. A model.
 
-A call takes as long as the slowest of four things that go on together, and its launches on top:
+A call takes as long as the slowest of five things that go on together, and its launches on top:
 
     memory    bytes / (data-sheet bandwidth x COPY_SHARE), and never faster than the loads in flight allow: Little's law
     compute   FLOPs / (data-sheet peak x PRODUCT_SHARE), times the last wave's idle multiprocessors; what a loop issues
               beside its products comes on top where one program has a multiprocessor to itself, and hides else
+    issue     what the warps of a kernel without products issue outside loops, over what a multiprocessor starts in a
+              clock, and over what each kind of unit takes. NVIDIA's only: on AMD GPUs a mask is a jump
     l2        bytes that a loop of products loads, over what the L2 gives
     starts    one program a clock
     launch    LAUNCH_US for each kernel
 
 The constants are of the hardware, or round numbers; benchmarks/estimate.py compares the model with measurements, and
 says which of them were known when the rules were written. Left out: bank conflicts, partition camping, atomics that
-collide, scattered access, spilled registers, power limits, and the time in which Python prepares a launch.
+collide, scattered access, spilled registers, power limits, what loops without products issue, and the time in which
+Python prepares a launch.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.devices import Device
-from grader.instruction_mix import Mix
+from grader.instruction_mix import Issue, Mix
 
 COPY_SHARE = 0.88  # of the data sheet's bandwidth reaches a device-to-device copy: 4,228 of 4,800 GB/s, an H200
 PRODUCT_SHARE = 0.75  # of the data sheet's peak reaches an 8192^3 matmul of PyTorch: 738 of 989.5 TFLOP/s, an H200
@@ -29,6 +32,10 @@ LATENCY_US = 0.7  # of a load from memory under load: assumed for every device
 LAUNCH_US = 2.5  # a kernel's start and end on an idle device: assumed for every device
 SPECIAL_LANES = 16  # exponentials a clock and multiprocessor; CUDA C++ Programming Guide 13.0, Arithmetic Instructions
 # (AMD: a quarter of the rate of 64 lanes, as much)
+INTEGER_LANES = 64  # the same table, compute capability 8.0 to 9.0: sums, comparisons, logic, shifts; and products
+# A product whose upper half is kept is taken to need the multiplier twice, since it has two results of 32 bits. NVIDIA
+# gives no figure; others measured half of the rate (RTX 4090: 32 a clock).
+SHUFFLE_LANES = 32  # the same table
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,10 @@ class Launch:
     registers: int | None
     shared_bytes: int
     mix: Mix | None = None
+    issue: Issue | None = None
     stages: int = 1  # of its loads that a loop has under way
     trial: bool = False  # an autotuner's
+    binary: str = ""  # the file of its machine code
 
 
 @dataclass(frozen=True)
@@ -62,13 +71,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Modelled, in microseconds. `limit` is the largest part: memory, latency, l2, compute, starts or launch."""
+    """Modelled, in microseconds. `limit` is the largest part: memory, latency, compute, issue, l2, starts or launch."""
 
     device: str
     time_us: float
     limit: str
     memory_us: float
     compute_us: float
+    issue_us: float
     l2_us: float
     starts_us: float
     launch_us: float
@@ -95,9 +105,10 @@ def estimate(device: Device, call: Call) -> Estimate:
     # of several launches it is not known which bytes are whose
     latency = _waiting_us(device, call, launches[0]) if len(launches) == 1 else 0.0
     compute, l2 = _compute_us(device, call.flops, launches), _l2_us(device, call.flops, launches)
+    issue = sum(_issue_us(device, launch) for launch in launches)
     starts = sum(launch.programs for launch in launches) / device.mhz
     launch_us = LAUNCH_US * (len(launches) + call.torch_calls)
-    parts = {"memory": memory, "latency": latency, "compute": compute, "l2": l2, "starts": starts}
+    parts = {"memory": memory, "latency": latency, "compute": compute, "issue": issue, "l2": l2, "starts": starts}
     limit = max(parts, key=lambda name: parts[name])
     return Estimate(
         device=device.name,
@@ -105,6 +116,7 @@ def estimate(device: Device, call: Call) -> Estimate:
         limit="launch" if launch_us > parts[limit] else limit,
         memory_us=max(memory, latency),
         compute_us=compute,
+        issue_us=issue,
         l2_us=l2,
         starts_us=starts,
         launch_us=launch_us,
@@ -190,6 +202,23 @@ def _products_us(device: Device, flops: float, launch: Launch) -> float:
     beside = max(issue, special) / device.mhz
     # with one program on a multiprocessor, nothing multiplies while it takes exponentials
     return idle * (products + beside if resident(device, launch) == 1 else max(products, beside))
+
+
+def _issue_us(device: Device, launch: Launch) -> float:
+    """A launch's warps, at the slowest of the rates at which a multiprocessor takes their instructions."""
+    issue = launch.issue
+    if issue is None:
+        return 0.0
+    clocks = max(
+        issue.issued / device.issued,
+        issue.integer * device.lanes / INTEGER_LANES,
+        issue.products * device.lanes / INTEGER_LANES,
+        # integers are multiplied by units that serve float32 as well
+        (issue.products + issue.floating) * device.lanes / device.float_lanes,
+        issue.special * device.lanes / SPECIAL_LANES,
+        issue.shuffles * device.lanes / SHUFFLE_LANES,
+    )
+    return launch.programs * launch.num_warps / device.multiprocessors * clocks / device.mhz
 
 
 def _l2_us(device: Device, flops: float, launches: Sequence[Launch]) -> float:

@@ -1,7 +1,10 @@
-"""What the loops of a compiled kernel issue, read off its PTX or AMDGCN: tensor-core products, and all the rest.
+"""What a compiled kernel issues: in the loops that multiply tiles by its PTX or AMDGCN, else by its machine code.
 
 A kernel that multiplies tiles in a loop spends its time there. Beside each product the loop loads tiles, and may take
 exponentials or maxima: their number for each FLOP of the products does not depend on how often the loop runs.
+
+Of a kernel without products, every warp issues what stands outside loops once. It is counted in the machine code, since
+one instruction of it may be three of PTX. What a loop or a jump may leave out is not counted: how often is not known.
 """
 
 from __future__ import annotations
@@ -28,6 +31,18 @@ KINDS = {
     "bf8": "fp8", "s8": "int8", "u8": "int8", "i8": "int8",
 }  # fmt: skip
 
+# NVIDIA's machine code: address, predicate, operation, operands
+_MACHINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z]\w*)((?:\.\w+)*)([^;]*);")
+_TARGET = re.compile(r"0x([0-9a-f]+)")
+# Which units take what: Nsight Compute, Kernel Profiling Guide, Pipelines: ALU, FMA, XU
+_INTEGER = frozenset(
+    "BMSK F2FP FCHK FMNMX FMNMX3 FSEL FSET FSETP I2FP IABS IADD IADD3 IMNMX ISETP LEA LOP LOP3 MOV P2R PLOP3 PRMT R2P "
+    "SEL SGXT SHF SHL SHR VIADD VIADDMNMX VIMNMX VIMNMX3".split()
+)
+_PRODUCTS = frozenset(("IMAD", "IMUL", "IDP"))
+_FLOATING = frozenset(("FADD", "FMUL", "FFMA"))
+_SPECIAL_UNITS = frozenset("BREV F2F F2I FLO FRND I2F MUFU POPC".split())
+
 
 @dataclass(frozen=True)
 class Mix:
@@ -38,6 +53,54 @@ class Mix:
     issued: int  # other instructions
     special: int  # of these: exponentials and their like, by units of their own
     loaded: int = 0  # bytes of a thread's loads from global memory; what a descriptor loads is not known here
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Instructions of a warp outside loops. All but `issued` by the unit that they share."""
+
+    issued: int  # all, also those below
+    integer: int  # sums, comparisons, selections, logic, shifts, packed conversions
+    products: int  # of integers; of which the upper half is kept, twice
+    floating: int  # sums and products of float32
+    special: int  # exponentials and their like, other conversions, counts of bits
+    shuffles: int
+
+
+def outside_loops(sass: str, kernel: str) -> Issue | None:
+    """Of this kernel in the disassembly that `cuobjdump -sass` gives. None where there is none."""
+    lines = _of_function(sass, kernel)
+    ends = [number for number, (_, name, _, _) in enumerate(lines) if name == "EXIT"]
+    if not ends:
+        return None
+    lines = lines[: ends[-1] + 1]  # then padding, and routines that are called
+    passed = []  # addresses that a jump forward passes over, or that a jump back comes through again
+    for address, name, _, operands in lines:
+        target = _TARGET.search(operands)
+        if name == "BRA" and target:
+            to = int(target[1], 16)
+            passed.append(range(to, address + 1) if to <= address else range(address + 1, to))
+    kept = [
+        (name, suffix)
+        for address, name, suffix, _ in lines
+        if name != "NOP" and not any(address in part for part in passed)
+    ]
+    return Issue(
+        issued=len(kept),
+        integer=sum(name in _INTEGER for name, _ in kept),
+        products=sum(1 + (".WIDE" in suffix or ".HI" in suffix) for name, suffix in kept if name in _PRODUCTS),
+        floating=sum(name in _FLOATING for name, _ in kept),
+        special=sum(name in _SPECIAL_UNITS for name, _ in kept),
+        shuffles=sum(name == "SHFL" for name, _ in kept),
+    )
+
+
+def _of_function(sass: str, kernel: str) -> list[tuple[int, str, str, str]]:
+    """Address, operation, suffixes and operands of each instruction."""
+    parts = re.split(r"^\s*Function : (\S+)$", sass, flags=re.MULTILINE)
+    text = dict(zip(parts[1::2], parts[2::2], strict=True)).get(kernel, "")
+    found = (_MACHINE.match(line) for line in text.splitlines())
+    return [(int(m[1], 16), m[2], m[3], m[4]) for m in found if m]
 
 
 def of_assembly(text: str) -> Mix | None:

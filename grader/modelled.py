@@ -7,7 +7,7 @@ Answers the operation "estimate". Fields of the request: `device` (a key of grad
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 
 from grader import instruction_mix, offline
 from grader.devices import DEFAULT, DEVICES, Device
-from grader.estimate import Call, Estimate, Launch, estimate
+from grader.estimate import Call, Estimate, Launch, estimate, tuned
 from grader.expectation import Values, work_of
 from grader.failures import BadSubmission, Refused, RunnerGone, Unavailable
 from grader.grade import Emit, Grade, Options, Submission
@@ -227,7 +227,9 @@ def _estimated(judge: Judge, grade: Grade, counted: Counted, timing: Timing, dev
             reply = runner.process.ask({"op": "sketch", "args": described}, LIMIT)
             if reply.get("event") != "sketched":
                 raise NotModelled(f"the call cannot be sketched without values: {reply.get('message')}")
-            launches = _that_fit(_launches(reply, runner.process.scratch, device), device)
+            folder = runner.process.scratch
+            launches = tuned(device, _that_fit(_launches(reply, folder, device), device))
+            launches = _with_issue(launches, folder)
     except (Refused, RunnerGone) as error:
         raise NotModelled(f"the file does not compile for {device.target}: {error}") from error
     if not launches:
@@ -268,17 +270,27 @@ def _launches(reply: dict[str, Any], folder: Path, device: Device) -> tuple[Laun
         found = offline.compile_row(row, folder, device.target)
         text = (folder / Path(row["assembly"]).name).read_text() if row.get("assembly") else ""
         stages = max(int(found["num_stages"] or 1) - 1, 1) if found["async_copies"] else 1
-        kernels.append((found, instruction_mix.of_assembly(text), stages))
+        binary = Path(row.get("binary", "")).name
+        kernels.append((found, instruction_mix.of_assembly(text), stages, binary))
     launches = []
     for launch in reply["launches"]:
-        found, mix, stages = kernels[int(launch["kernel"])]
+        found, mix, stages, binary = kernels[int(launch["kernel"])]
         programs = 1
         for n in launch["grid"]:
             programs *= int(n)
         launches.append(
             Launch(
                 found["kernel"], programs, found["num_warps"], found["registers"], found["shared_bytes"],
-                mix, stages, bool(launch["trial"]),
+                mix, None, stages, bool(launch["trial"]), binary,
             )
         )  # fmt: skip
     return tuple(launches)
+
+
+def _with_issue(launches: tuple[Launch, ...], folder: Path) -> tuple[Launch, ...]:
+    """What they issue outside loops. Only of those that count: a disassembly takes longer than all the rest."""
+    found: dict[str, instruction_mix.Issue | None] = {}
+    for launch in launches:
+        if launch.mix is None and launch.binary.endswith(".cubin") and launch.binary not in found:
+            found[launch.binary] = instruction_mix.outside_loops(offline.sass(folder / launch.binary), launch.kernel)
+    return tuple(replace(launch, issue=found.get(launch.binary)) for launch in launches)

@@ -28,8 +28,9 @@ def measured(case: str, number: int, factor: float) -> dict[str, Any]:
 def modelled(case: str, number: int, factor: float) -> dict[str, Any]:
     us = 150.0 * (number + 1) * factor
     return {
-        "case": case, "device": "Some GPU", "time_us": us, "limit": "memory", "memory_us": us - 2.5, "compute_us": 1.0, "l2_us": 0.0,
-        "starts_us": 2.0, "launch_us": 2.5, "limit_us": us / factor, "roof_gb_per_s": 4224.0, "roof_tflop_per_s": 33.5,
+        "case": case, "device": "Some GPU", "time_us": us, "limit": "memory", "memory_us": us - 2.5, "compute_us": 1.0,
+        "issue_us": 10.0, "l2_us": 0.0, "starts_us": 2.0, "launch_us": 2.5, "limit_us": us / factor,
+        "roof_gb_per_s": 4224.0, "roof_tflop_per_s": 33.5,
         "moved_bytes": 6e8, "least_bytes": 6e8, "flops": 1e8, "occupancy": 1.0, "model": True,
         "percent_of_limit": 100 / factor, "counted": "n=1500", "limit_kind": "memory",
     }  # fmt: skip

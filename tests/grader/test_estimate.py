@@ -15,7 +15,7 @@ from grader import footprint, instruction_mix, offline
 from grader.catalog import find
 from grader.devices import A100, DEVICES, H100, H200, MI300X, RTX_4090
 from grader.estimate import COPY_SHARE, LAUNCH_US, Call, Launch, estimate, resident
-from grader.instruction_mix import Mix
+from grader.instruction_mix import Issue, Mix
 from grader.watch import Access, Extent, LaunchTrace
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -117,6 +117,32 @@ def test_exponentials_beside_products_cost_when_a_program_is_alone():
     assert estimate(H200, alone).compute_us > 1.2 * estimate(H200, together).compute_us
 
 
+def test_issue_is_the_warps_times_the_slowest_of_the_rates_over_the_clock():
+    plain = Issue(issued=400, integer=0, products=0, floating=0, special=0, shuffles=0)
+
+    def us(device, **fields):
+        launch = Launch("k", device.multiprocessors * 100, 4, 32, 0, issue=replace(plain, **fields))
+        return estimate(device, Call(0, 0, 0, 0, (launch,), 1)).issue_us
+
+    clocks = 400  # warps of a multiprocessor, 100 programs of 4
+    assert us(H200) == pytest.approx(clocks * 400 / 4 / 1980)
+    assert us(H200, integer=240) == pytest.approx(clocks * 240 / 2 / 1980)  # 64 lanes for a warp of 32
+    assert us(H200, products=240) == us(H200, integer=240)
+    assert us(H200, special=60) == pytest.approx(clocks * 60 * 2 / 1980)  # 16 lanes
+    assert us(H200, shuffles=110) == pytest.approx(clocks * 110 / 1980)  # 32 lanes
+    assert us(H200, floating=360) == us(H200)  # 128 lanes: as many as start
+    assert us(A100, floating=360) == pytest.approx(clocks * 360 / 2 / 1410)  # 64
+    assert [d.float_lanes for d in (A100, H100, RTX_4090)] == [64, 128, 128]
+
+
+def test_a_call_that_issues_more_than_it_moves_waits_for_it():
+    issue = Issue(issued=4000, integer=0, products=0, floating=0, special=0, shuffles=0)
+    found = estimate(H200, replace(ADD, launches=(replace(LAUNCH, issue=issue),)))
+    assert (found.limit, found.as_dict()["issue_us"]) == ("issue", round(found.issue_us, 3))
+    assert found.time_us == pytest.approx(65536 * 4 * 1000 / 132 / 1980 + LAUNCH_US)
+    assert found.limit_us == estimate(H200, ADD).limit_us  # the task's, which has no instructions
+
+
 def test_of_an_autotuners_trials_the_best_counts_once():
     trials = tuple(replace(LAUNCH, programs=n, trial=True) for n in (2**21, 2**16, 2**20))
     found = estimate(H200, replace(ADD, launches=(*trials, replace(LAUNCH, programs=2**21))))
@@ -157,6 +183,48 @@ def test_the_mix_of_a_loop_is_read_off_its_ptx():
     )  # the exponential before the loop does not count
     assert mix.flops == 2 * 64 * 128 * 16 / 4 + 2 * 16 * 8 * 16
     assert instruction_mix.of_assembly(PTX.replace("wgmma.mma_async", "nothing").replace("mma.sync", "nothing")) is None
+
+
+SASS = """
+	code for sm_90a
+		Function : routine
+        /*0000*/                   FADD R1, R1, R2 ;            /* 0x0000000000000000 */
+        /*0010*/                   EXIT ;                       /* 0x0000000000000000 */
+		Function : k
+	.headerflags	@"EF_CUDA_SM90"
+        /*0000*/                   LDC R1, c[0x0][0x28] ;       /* 0x00000a00ff017b82 */
+                                                                /* 0x000e220000000800 */
+        /*0010*/                   IMAD.WIDE.U32 R2, R0, 0x4, R4 ;
+        /*0020*/                   IMAD.HI.U32 R3, R0, 0x4, RZ ;
+        /*0030*/                   IMAD.MOV.U32 R3, RZ, RZ, R5 ;
+        /*0040*/              @!P0 LDG.E.128 R4, [R2.64] ;
+        /*0050*/                   NOP ;
+        /*0060*/               @P1 BRA 0x80 ;
+        /*0070*/                   FADD R4, R4, R5 ;
+        /*0080*/                   SHF.R.S32.HI R6, RZ, 0x1f, R4 ;
+        /*0090*/                   FFMA.FTZ R4, R4, R5, R6 ;
+        /*00a0*/                   MUFU.EX2 R4, R4 ;
+        /*00b0*/                   SHFL.BFLY PT, R7, R4, 0x1, 0x1f ;
+        /*00c0*/                   FMUL R4, R4, R4 ;
+        /*00d0*/              @!P2 BRA 0xb0 ;
+        /*00e0*/               @P0 EXIT ;
+        /*00f0*/                   STG.E.128 [R2.64], R4 ;
+        /*0100*/                   EXIT ;
+        /*0110*/                   FADD R4, R4, R5 ;
+        /*0120*/                   BRA 0x120 ;
+"""
+
+
+def test_what_a_warp_issues_once_is_read_off_the_machine_code():
+    """Not the loop from 0xb0, not the sum that a jump passes over, nothing after the last end."""
+    assert instruction_mix.outside_loops(SASS, "k") == Issue(
+        issued=12, integer=1, products=2 + 2 + 1, floating=1, special=1, shuffles=0
+    )
+    assert instruction_mix.outside_loops(SASS.replace("@!P2 BRA 0xb0", "@!P2 BRA 0xe0"), "k") == Issue(
+        issued=15, integer=1, products=5, floating=2, special=1, shuffles=1
+    )
+    assert instruction_mix.outside_loops(SASS, "other") is None
+    assert instruction_mix.outside_loops("", "k") is None
 
 
 def access(kind: str, program: int, addresses: list[int], line: int = 1) -> Access:
@@ -200,6 +268,13 @@ def test_online_softmax_is_told_to_read_its_rows_twice(grader):
     found = row(grader, "online_softmax")
     assert found["moved_bytes"] == pytest.approx(1.5 * found["least_bytes"])
     assert found["percent_of_limit"] < 70
+
+
+def test_many_products_of_integers_take_longer_than_the_memory_and_a_loop_is_left_out(grader):
+    dropout = row(grader, "seeded_dropout")
+    assert dropout["limit"] == "issue" and dropout["issue_us"] > 1.2 * dropout["memory_us"]
+    assert row(grader, "histogram")["issue_us"] < 1  # its loop runs as often as there are elements
+    assert row(grader, "seeded_dropout", device="mi300x")["issue_us"] == 0
 
 
 @pytest.mark.parametrize("device", sorted(DEVICES))

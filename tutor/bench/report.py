@@ -13,7 +13,7 @@ from tutor.html_page import html_page
 from tutor.verdict_text import RANK_WORDS
 
 MEASURED = "exercise,timed at,median µs,p20–p80,eager,compiled,solution,GB/s,TFLOP/s,% of limit,rank".split(",")
-MODELLED = "exercise,size,model µs,limit µs,% of limit,waits for,memory,compute,l2,starts,launches".split(",")
+MODELLED = "exercise,size,model µs,limit µs,% of limit,waits for,memory,compute,issue,l2,starts,launches".split(",")
 MEASURED_HOW = (
     "Medians in µs, cold L2, candidates interleaved in one run on values that change from round to round, outputs",
     "verified. The limit is measured in the same run: copy bandwidth, or an 8192³ matmul of the same dtype.",
@@ -41,7 +41,8 @@ def heading(record: Record) -> list[str]:
 def cells(exercise: str, row: dict[str, Any]) -> list[str]:
     """One row of a table, measured or modelled."""
     if row.get("model"):
-        parts = [f"{row[name]:.1f}" for name in ("memory_us", "compute_us", "l2_us", "starts_us", "launch_us")]
+        # a record written before the model knew of issue has none
+        parts = [_number(row.get(f"{part}_us")) for part in ("memory", "compute", "issue", "l2", "starts", "launch")]
         share = f"{row['percent_of_limit']:.0f}"
         return [exercise, row["case"], f"{row['time_us']:.1f}", f"{row['limit_us']:.1f}", share, row["limit"], *parts]
     rank = RANK_WORDS.get(str(row["rank"]), str(row["rank"])) + (", in L2" if row.get("in_l2") else "")

@@ -13,6 +13,7 @@ PARTS = {
     "memory": "memory bandwidth",
     "latency": "the latency of memory: too few loads are under way",
     "compute": "arithmetic",
+    "issue": "instructions: a multiprocessor takes only so many of a kind in a clock",
     "l2": "the L2 cache: its tiles are small, so that the same data is loaded many times",
     "starts": "the starts of programs: each does too little",
     "launch": "the launches themselves",
@@ -63,8 +64,9 @@ def _model_words(mine: Mapping[str, Any] | None) -> list[str]:
         return [f"No estimate of your file: {(mine or {}).get('reason', 'the model was not asked')}."]
     lines = [
         f"What it waits for: {PARTS.get(mine['limit'], mine['limit'])}.",
-        f"Memory {micro(mine['memory_us'])}, arithmetic {micro(mine['compute_us'])}, L2 {micro(mine['l2_us'])}, "
-        f"starts {micro(mine['starts_us'])}: the largest counts, and {micro(mine['launch_us'])} of launches.",
+        f"Memory {micro(mine['memory_us'])}, arithmetic {micro(mine['compute_us'])}, "
+        f"instructions {micro(mine['issue_us'])}, L2 {micro(mine['l2_us'])}, starts {micro(mine['starts_us'])}: "
+        f"the largest counts, and {micro(mine['launch_us'])} of launches.",
         f"Bytes counted in the interpreter, case {mine['counted']}, and scaled to this size.",
     ]
     return lines + ([str(mine["advice"])] if mine.get("advice") else [])
