@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from grader import checks, evidence, offline, stand_in_cuda
+from grader import checks, compiled_otherwise, evidence, offline, stand_in_cuda
 from grader.case_runner import CaseRunner, Outcome, error_outcome
 from grader.expectation import Values
 from grader.failures import Cancelled, Refused, RunnerGone
@@ -69,7 +69,7 @@ def compiled_rows(grade: Grade, process: RunnerProcess, target: str) -> None:
         return
     with ThreadPoolExecutor(2) as pool:
         rows = list(pool.map(lambda row: offline.compile_row(row, process.scratch, target), reply.get("kernels", [])))
-    grade.verdict.compile = rows
+    grade.verdict.compile, grade.verdict.loops = rows, compiled_otherwise.loops_of(reply.get("kernels", []))
     for row in rows:
         reason = offline.too_large(target, row["shared_bytes"])
         if reason is not None:

@@ -56,6 +56,7 @@ GENERAL: dict[str, tuple[str, str]] = {
     "wrong_on_second_backward": ("autograd", "m08.lesson.autograd"),
     "compiler_rejects": ("constexpr", "m08.lesson.debug"),
     "out_of_resources": ("performance", "m05.lesson.warps-stages"),
+    "stale_name_in_loop": ("compiler", "m08.lesson.debug"),  # the interpreter does not show it
     "kernel_does_not_matter": ("launch", "m02.lesson.launch"),
     "kernels_alone_are_wrong": ("launch", "m02.lesson.launch"),
     "input_mutated": ("memory", "m05.lesson.side-effects"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from grader import loop_carries
+
 MOST = 64  # kernels that are told of
 
 
@@ -21,6 +23,7 @@ def rows(kernels: list[Any], stage: str | None) -> list[dict[str, Any]]:
             "shared_bytes": metadata.shared,
             "signature": ", ".join(str(t) for t in kernel.src.signature.values() if t != "constexpr"),
             "constexprs": _constexprs(kernel),
+            "loops": loop_carries.loops(data.get("ttir", "")),
         }
         if extension:
             name = f"kernel-{number}.{extension}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from grader import signs
 from grader.case_runner import Outcome
 from grader.causes import GENERAL, LINES, OF_STATE, Diagnosis, general
+from grader.compiled_otherwise import stale_name
 from grader.mistake_models import best_mistake
 from grader.problem import Case, Problem
 from grader.source import assigned_in_branch, assignment_in_loop, line_of_pattern, unmasked_access
@@ -37,7 +38,10 @@ def finish(grade: Grade) -> None:
             )
     _seen_beside(grade)
     if verdict.failure is not None:
-        found = explain(grade.problem, verdict.failure, verdict.tried, source, verdict.undefined_filler)
+        compiled = stale_name(verdict, source) if verdict.backend == "cuda" else None
+        found = explain(grade.problem, verdict.failure, verdict.tried, source, verdict.undefined_filler, compiled)
+        if compiled is not None and compiled.cause != found.cause:
+            verdict.notes.append(f"line {compiled.line}: {compiled.message}")
         least = verdict.smallest or verdict.failure
         comparison = least.outcome.comparison
         index = comparison.first_bad_index if comparison is not None else None
@@ -61,10 +65,14 @@ def finish(grade: Grade) -> None:
             verdict.diagnosis["concept"], verdict.diagnosis["see"] = GENERAL[cause]
         if verdict.diagnosis["line"] is None:
             verdict.diagnosis["line"] = line_of_pattern(source, LINES.get(cause))
-    elif verdict.status == "passed" and verdict.remark is not None:
-        case, remark = verdict.remark
-        line = remark.line or line_of_pattern(source, LINES.get(remark.cause))
-        verdict.diagnosis = {**asdict(remark), "line": line, "case": case.name}
+    elif verdict.status == "passed":
+        stale = stale_name(verdict, source)
+        if stale is not None:
+            verdict.remark = grade.problem.cases[0], stale
+        if verdict.remark is not None:
+            case, remark = verdict.remark
+            line = remark.line or line_of_pattern(source, LINES.get(remark.cause))
+            verdict.diagnosis = {**asdict(remark), "line": line, "case": case.name}
 
 
 def _seen_beside(grade: Grade) -> None:
@@ -113,8 +121,16 @@ def _settle_case_row(grade: Grade, failure: Failure) -> None:
             grade.verdict.cases[position] = case_row(failure.case, failure.outcome)
 
 
-def explain(problem: Problem, failure: Failure, tried: Sequence[Failure], source: str, filler: bool) -> Diagnosis:
-    """`tried` are the other cases that were run; `filler`: whether undefined lanes reach the result."""
+def explain(
+    problem: Problem,
+    failure: Failure,
+    tried: Sequence[Failure],
+    source: str,
+    filler: bool,
+    compiled: Diagnosis | None = None,
+) -> Diagnosis:
+    """`tried` are the other cases that were run; `filler`: whether undefined lanes reach the result; `compiled`: what
+    the compiler makes of the source and the interpreter does not."""
     outcome = failure.outcome
     if outcome.status == "out_of_bounds":
         return _beyond(problem, failure, tried, source)
@@ -143,7 +159,7 @@ def explain(problem: Problem, failure: Failure, tried: Sequence[Failure], source
             "wrong_on_second_call",
             f"{outcome.message}. Does the launcher keep state between calls, or is an output added to and never reset?",
         )
-    return _by_signs(failure, tried)
+    return compiled or _by_signs(failure, tried)
 
 
 def _by_mistake(problem: Problem, failure: Failure, tried: Sequence[Failure], source: str) -> Diagnosis | None:

@@ -56,6 +56,7 @@ class Verdict:
     tried: list[Failure] = field(default_factory=list)  # the other cases, run to tell mistakes apart; some passed
     smallest: Failure | None = None  # the smallest case that failed like `failure`
     remark: tuple[Case, Diagnosis] | None = None  # what a pass does not cover: told if it stays a pass
+    loops: list[dict[str, Any]] | None = None  # of the compiled kernels: line and carried names, as far as seen
     _traffic_size: int = -1
 
     def fail(self, status: str, message: str, cause: str | None, line: int | None = None, whole: str = "") -> None:
