@@ -110,6 +110,9 @@ def test_what_is_wrong_with_the_command_is_said(command: Run) -> None:
     for arguments, said in (
         (("--plan", "onsight"), "There is no plan 'onsight'. Plans: tiny."),
         (("--plan", "tiny", "--module", "m07"), "no item 'm07'"),
+        (("--plan", "tiny", "--module", "begun"), "No module is begun yet."),
+        (("--plan", "tiny", "--module", "begun", "--seed", "1"), "does not go with --module begun"),
+        (("--plan", "tiny", "--module", "begun", "--interviewer"), "does not go with --module begun"),
         (("--resume",), "No drill is unfinished"),
     ):
         done = command("drill", "--plain", *arguments)
@@ -124,6 +127,13 @@ def test_strict_has_no_hints_and_no_pause_and_the_other_way_has(command: Run) ->
         "drill", "--plan", "tiny", "--seed", "1", "--plain", "--no-strict", stdin=":hint\n:pause\n\n:finish\n"
     )
     assert "Hint 1 of 1: Look at the store." in loose.stdout and "The clock runs again." in loose.stdout
+
+
+def test_the_modules_begun_are_said_and_kept_in_the_scorecard(command: Run, work: Path) -> None:
+    command("quiz", "m01.quiz.a", stdin="1\n")
+    done = command("drill", "--plan", "tiny", "--module", "begun", "--plain", stdin=":finish\n")
+    assert ", only from m01" in done.stdout and "Drawn from the modules begun: m01" in done.stdout
+    assert card(work)["modules"] == ["m01"] and card(work)["module"] == ""
 
 
 def test_the_list_shows_plans_and_earlier_mocks(command: Run) -> None:

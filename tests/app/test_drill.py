@@ -216,6 +216,39 @@ def test_a_drill_is_offered_again_after_a_crash(session: Callable[..., Session],
     drive(story)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_the_setup_says_from_which_modules_it_draws_and_offers_those_begun(
+    session: Callable[..., Session], size: tuple[int, int]
+) -> None:
+    async def story() -> None:
+        async with session(size=size) as s:
+            wanted: list[Wanted | str | None] = []
+
+            def says(words: str) -> bool:
+                return words in " ".join(s.text().split())
+
+            await s.keys("d")
+            await s.until(lambda: says("from any module, begun or not (b switches)"))
+            await s.keys("b")
+            assert says("[x] No module is begun yet.")
+            s.desk.progress.record_page("m01.lesson.grid", 0)
+            await s.keys("b", "b")
+            assert says("[x] only from m01 (b switches)")
+            await s.keys("tab", "7")
+            assert says("[ ] a seed draws from any module")
+            await s.keys("backspace", "tab", "m", "0", "2")
+            assert says("[ ] only from m02")
+            await s.keys(*["backspace"] * 3)
+            s.app.screen.dismiss = wanted.append  # type: ignore[assignment,method-assign]
+            await s.keys("enter")
+            assert isinstance(wanted[0], Wanted) and wanted[0].begun_only
+            s.app._start_drill(Wanted(PLAN, begun_only=True))
+            await s.until(lambda: isinstance(s.app.screen, DrillScreen))
+            assert s.app.screen.sitting.state.drill.modules == ("m01",)  # type: ignore[attr-defined]
+
+    drive(story)
+
+
 def test_the_setup_shows_the_plans_and_takes_a_seed(session: Callable[..., Session]) -> None:
     async def story() -> None:
         async with session(size=(40, 12)) as s:

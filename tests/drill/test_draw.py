@@ -6,10 +6,11 @@ import pytest
 
 from tests.drill.conftest import BLITZ, COURSE, ROUND
 from tutor.course.loader import load
-from tutor.drill.draw import UNSEEN_MASTERY, WEAK_FACTOR, CannotDraw, History, draw
+from tutor.drill.draw import UNSEEN_MASTERY, WEAK_FACTOR, CannotDraw, History, course_version, draw
 from tutor.drill.opening import Wanted, drawn
 from tutor.drill.plan import Phase, Pick, Plan, load_plans, pool_errors
 from tutor.progress import Progress
+from tutor.standing import modules_begun
 from tutor.workspace import Workspace
 
 ITEMS = {item.id: item for item in COURSE.items()}
@@ -83,6 +84,25 @@ def test_optimise_and_talk_are_about_the_exercise_that_was_drawn() -> None:
 def test_a_module_that_lacks_what_the_plan_wants_is_said() -> None:
     with pytest.raises(CannotDraw, match="nothing in m02 fits phase 'kernel'"):
         draw(ROUND, COURSE, 1, module="m02")
+
+
+def test_only_the_modules_begun_are_drawn_from_and_a_drill_begins_none(tmp_path: Path) -> None:
+    progress, workspace = Progress.open(None), Workspace.open(tmp_path / "work")
+    wanted = Wanted(BLITZ, begun_only=True)
+    progress.record_answer("m01.quiz.i0", "quiz", correct=True, score=1.0, detail={"drill": "d"})
+    with pytest.raises(CannotDraw, match="No module is begun yet"):
+        drawn(wanted, COURSE, progress, workspace)
+    progress.record_page("m02.match.i0", 0)
+    for _ in range(10):
+        drill = drawn(wanted, COURSE, progress, workspace)
+        assert drill.modules == ("m02",) and {task.item[:3] for task in drill.tasks} == {"m02"}
+        assert drill.course_version == course_version(COURSE)
+    with pytest.raises(CannotDraw, match="nothing in m02 fits phase 'kernel'"):
+        drawn(Wanted(ROUND, begun_only=True), COURSE, progress, workspace)
+    for free in (Wanted(BLITZ, seed=1, begun_only=True), Wanted(BLITZ, module="m01", begun_only=True)):
+        assert drawn(free, COURSE, progress, workspace).modules == ()
+    progress.record_answer("m01.quiz.i0", "quiz", correct=True, score=1.0)
+    assert modules_begun(COURSE, progress) == ("m01", "m02")
 
 
 def test_the_built_in_plans_fit_the_built_in_course() -> None:

@@ -16,6 +16,8 @@ from tutor.drill.report import Report, earlier_mocks
 from tutor.drill.sitting import Sitting
 from tutor.drill.store import DrillBusy, DrillUnreadable, drills_folder, unfinished
 
+BEGUN = "begun"  # as --module: those that the learner has begun
+
 
 def drill(
     plan: str | None,
@@ -66,7 +68,11 @@ def exit_code(report: Report) -> int:
 
 
 def _wanted(plan: str | None, seed: int | None, module: str | None, strict: bool | None) -> Wanted:
-    return Wanted(_plan(plan or "bug-blitz"), seed, module or "", strict)
+    """Raises Stop."""
+    begun = module == BEGUN
+    if begun and seed is not None:
+        raise Stop(f"A seed draws the same for everyone: it does not go with --module {BEGUN}.", USAGE)
+    return Wanted(_plan(plan or "bug-blitz"), seed, "" if begun else module or "", strict, begun)
 
 
 def _plan(name: str) -> Plan:
@@ -88,6 +94,7 @@ def _begun(session: Session, wanted: Wanted) -> Sitting:
     strict = strictness(wanted)
     plan = drill.plan
     module = f", module {drill.module}" if drill.module else ""
+    module = module or (f", only from {', '.join(drill.modules)}" if drill.modules else "")
     say(f"{plan.title}: {plan.minutes} minutes, seed {drill.seed}, course {drill.course_version}{module}")
     say(wrapped(HOW_DRAWN[drill.shared], width()))
     rules = (
@@ -112,7 +119,9 @@ def _sheet(session: Session, wanted: Wanted) -> int:
     from tutor.drill.draw import draw, fresh_seed
     from tutor.drill.interviewer import interviewer_sheet
 
-    # the sheet is for a partner, who must get the same: history has no part in it
+    if wanted.begun_only:
+        raise Stop(f"The sheet is drawn without your history: it does not go with --module {BEGUN}.", USAGE)
+    # it is for a partner, who must get the same
     seed = fresh_seed() if wanted.seed is None else wanted.seed
     try:
         drill = draw(wanted.plan, session.course, seed, module=wanted.module, shared=True)
@@ -151,7 +160,7 @@ def _in_app(
         raise Stop("No drill is unfinished. `triton-prep drill --list` shows the plans.", USAGE)
     chosen = plan is not None or seed is not None or module or strict is not None
     wanted = _wanted(plan, seed, module, strict) if chosen and not resume else None
-    if module:
+    if module and module != BEGUN:
         session.course.module(module)
     folder = session.workspace.folder
     session.progress.close()

@@ -45,6 +45,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
     shared: bool  # the seed was given, so history had no part in it: anyone who gives it gets this drill
     course_version: str
     module: str = ""
+    modules: tuple[str, ...] = ()  # those it was drawn from; empty: all, or `module`
     tasks: tuple[Task, ...] = ()
 
     def of_phase(self, index: int) -> tuple[Task, ...]:
@@ -76,13 +77,24 @@ def course_version(course: Course) -> str:
 
 
 def draw(
-    plan: Plan, course: Course, seed: int, history: History | None = None, *, module: str = "", shared: bool = False
+    plan: Plan,
+    course: Course,
+    seed: int,
+    history: History | None = None,
+    *,
+    module: str = "",
+    modules: tuple[str, ...] = (),
+    shared: bool = False,
 ) -> Drill:
-    """Deterministic for (plan, seed, course, history, module). With `shared`, history is left out altogether.
+    """Deterministic for (plan, seed, course, history, module, modules). With `shared`, history is left out altogether.
 
-    Raises CannotDraw and UnknownItem (a module that is not there).
+    `module` draws all from that one, `modules` from these only. Raises CannotDraw and UnknownItem (a module that is not
+    there).
     """
     history = History() if shared or history is None else history
+    version = course_version(course)
+    if modules:
+        course = Course(tuple(course.module(one) for one in modules))
     if module:
         course.module(module)
     elif plan.one_module:
@@ -94,7 +106,8 @@ def draw(
             where = module or (_exercise_module(plan, tasks, pick.beside) if pick.beside else "")
             pool = fitting(pick, course.module(where).items if where else course.items())
             if not pool:
-                raise CannotDraw(f"{plan.name}: nothing in {where or 'the course'} fits phase {phase.name!r}.")
+                place = where or ", ".join(modules) or "the course"
+                raise CannotDraw(f"{plan.name}: nothing in {place} fits phase {phase.name!r}.")
             label = f"{plan.name}/{seed}/{phase.name}/{number}"
             for item in _sample(pick, pool, label, history, taken):
                 taken.add(item.id)
@@ -108,7 +121,13 @@ def draw(
             tasks.append(_task(phase.name, index, tasks, "talk", about, phase.talk.skills, 2))
     tasks.sort(key=lambda task: (task.phase, task.kind != "talk"))
     return Drill(
-        plan=plan, seed=seed, shared=shared, course_version=course_version(course), module=module, tasks=tuple(tasks)
+        plan=plan,
+        seed=seed,
+        shared=shared,
+        course_version=version,
+        module=module,
+        modules=modules,
+        tasks=tuple(tasks),
     )
 
 
@@ -139,7 +158,7 @@ def _drawn_module(plan: Plan, course: Course, seed: int, history: History) -> st
 
     fit = [m for m in course.modules if all(fitting(pick, m.items) for phase in plan.phases for pick in phase.picks)]
     if not fit:
-        raise CannotDraw(f"{plan.name}: no module has all that this plan asks for.")
+        raise CannotDraw(f"{plan.name}: no module to draw from has all that this plan asks for.")
     # weak modules as far above the others as weak concepts are
     return max(
         fit, key=lambda m: random.Random(f"{plan.name}/{seed}/{m.id}").random() ** (1.0 / mean_weight(m.items))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tutor.course.course import Course
-from tutor.drill.draw import Drill, History, draw, fresh_seed
+from tutor.drill.draw import CannotDraw, Drill, History, draw, fresh_seed
 from tutor.drill.plan import Plan
 from tutor.drill.sitting import Sitting
 from tutor.drill.store import states
 from tutor.mastery import concepts
 from tutor.progress import Progress
+from tutor.standing import modules_begun
 from tutor.workspace import Workspace
 
 HOW_DRAWN = {
@@ -26,16 +27,29 @@ class Wanted:
     seed: int | None = None  # None: a fresh one, weighted by history
     module: str = ""
     strict: bool | None = None  # None: as the plan says
+    begun_only: bool = False  # from the modules that the learner has begun; not with a seed or a module
 
 
 def drawn(wanted: Wanted, course: Course, progress: Progress, workspace: Workspace) -> Drill:
     """Raises CannotDraw and UnknownItem."""
+    only = modules_for(wanted, course, progress)
     if wanted.seed is not None:
         return draw(wanted.plan, course, wanted.seed, module=wanted.module, shared=True)
     before = states(workspace.folder)
     last = tuple(task.item for task in before[-1].tasks if task.item) if before else ()
     known = {concept.name: concept.of_answered for concept in concepts(course, progress) if concept.answered}
-    return draw(wanted.plan, course, fresh_seed(), History(known, frozenset(last)), module=wanted.module)
+    return draw(wanted.plan, course, fresh_seed(), History(known, frozenset(last)), module=wanted.module, modules=only)
+
+
+def modules_for(wanted: Wanted, course: Course, progress: Progress) -> tuple[str, ...]:
+    """Those that it may be drawn from; empty: any. Raises CannotDraw where the modules begun do not hold enough."""
+    if not wanted.begun_only or wanted.seed is not None or wanted.module:
+        return ()
+    begun = modules_begun(course, progress)
+    if not begun:
+        raise CannotDraw("No module is begun yet.")
+    draw(wanted.plan, course, 0, modules=begun)
+    return begun
 
 
 def strictness(wanted: Wanted) -> bool:

@@ -12,7 +12,7 @@ from tutor.course.course import Course
 from tutor.drill.clock import time_taken
 from tutor.drill.scorecard import Earlier, Scorecard, scorecard
 from tutor.drill.sitting import Sitting
-from tutor.html_page import html_page
+from tutor.html_page import html_page, left_out_words
 from tutor.whole_files import write_atomically
 
 SIGNS = {"right": "✓", "partly": "◐", "wrong": "✗", "not answered": "–", "not graded": "?", "not scored": "?"}
@@ -32,7 +32,7 @@ def write_report(sitting: Sitting) -> Report:
     """Scores the drill, writes the files and closes its books. Raises OSError when they cannot be written."""
     folder = sitting.folder
     card = scorecard(sitting, earlier_mocks(sitting.workspace, before=sitting.state.id))
-    files, left_out = [], ""
+    files, missing = [], ""
 
     def keep(name: str, text: str) -> None:
         write_atomically(folder / name, text.encode())
@@ -43,11 +43,10 @@ def write_report(sitting: Sitting) -> Report:
     try:
         keep("scorecard.html", page(card))
     except ImportError as error:  # of the plots: the score does not hang on it
-        package = (error.name or str(error)).partition(".")[0]
-        left_out = f"scorecard.html needs the package {package}, which cannot be imported."
+        missing = left_out_words("scorecard.html", error)
     if sitting.state.stage != "finished":
         sitting.close_books()
-    return Report(card, sitting.course, folder, tuple(files), left_out)
+    return Report(card, sitting.course, folder, tuple(files), missing)
 
 
 def earlier_mocks(workspace: Path, before: str = "") -> tuple[Earlier, ...]:
@@ -78,6 +77,8 @@ def facts(card: Scorecard) -> list[tuple[str, str]]:
     rows = [("Started", card.started.replace("T", " ")), ("Seed", seed), ("Course", card.course_version)]
     if card.module:
         rows.append(("Module", card.module))
+    elif card.modules:
+        rows.append(("Drawn from the modules begun", ", ".join(card.modules)))
     rows.append(("Strict", "yes" if card.strict else "no"))
     rows.append(("Time", f"{time_taken(card.seconds)} of {time_taken(card.planned_seconds)}"))
     return rows

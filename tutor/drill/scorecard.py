@@ -83,6 +83,7 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     late: tuple[str, ...]
     earlier: tuple[Earlier, ...]
     notes: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()  # begun by then, and the only ones that it was drawn from; empty: any
 
 
 def scorecard(sitting: Sitting, earlier: Iterable[Earlier] = ()) -> Scorecard:
@@ -99,6 +100,7 @@ def scorecard(sitting: Sitting, earlier: Iterable[Earlier] = ()) -> Scorecard:
         shared_seed=state.drill.shared,
         course_version=state.drill.course_version,
         module=state.drill.module,
+        modules=state.drill.modules,
         strict=state.strict,
         started=state.started,
         seconds=state.anchor.elapsed,

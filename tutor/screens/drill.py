@@ -14,7 +14,7 @@ from tutor.drill.kernel_files import KERNELS
 from tutor.drill.notices import Notice
 from tutor.drill.opening import record_results
 from tutor.drill.sitting import Sitting
-from tutor.screens.drill_words import end_of_phase, next_words, start_of_phase, where
+from tutor.screens.drill_words import end_of_phase, handed_in, next_words, start_of_phase, where
 from tutor.screens.item import ItemScreen
 from tutor.widgets.content import DIM_STYLE, Content, inline, plain
 from tutor.widgets.desk import desk, key_of
@@ -118,13 +118,13 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
         if self.phase_shown == OVER:
             await self._debrief()
             return
-        words = start_of_phase(self.sitting, self._next_key, key_of(self, "drill.pause", "ctrl+t"))
-        await self._stage(None, WaitPane(words))
+        page = WaitPane(lambda: start_of_phase(self.sitting, self._next_key, key_of(self, "drill.pause", "ctrl+t")))
+        await self._stage(None, page)
 
     async def show_task(self, task: Task) -> None:
         self.sitting.show(task)
         if task.id in self.sitting.state.answers:
-            await self._stage(task, WaitPane(f"Handed in: the first answer counts.\n\n`{self._next_key}` goes on."))
+            await self._stage(task, WaitPane(lambda: handed_in(self._next_key)))
         else:
             self.item = self.sitting.item(task)
             await self._stage(task, drill_pane(self.sitting, task))
@@ -159,6 +159,11 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
     @property
     def _next_key(self) -> str:
         return key_of(self, "drill.next", "n")
+
+    def name_keys(self) -> None:
+        super().name_keys()
+        for page in self.query(WaitPane):
+            page.name_keys()
 
     def words_of_key(self, action: str) -> str:
         """For the footer: what the key does here, where that is not what it usually does."""
@@ -203,7 +208,7 @@ class DrillScreen(ItemScreen, inherit_bindings=False):
             if task.id not in self.sitting.state.answers:
                 await self.show_task(task)
                 return
-        await self._stage(None, WaitPane(end_of_phase(self.sitting, self._next_key)))
+        await self._stage(None, WaitPane(lambda: end_of_phase(self.sitting, self._next_key)))
 
     def on_hint_taken(self, message: HintTaken) -> None:
         message.prevent_default()

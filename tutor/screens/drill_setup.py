@@ -10,7 +10,8 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 
 from tutor.course.loader import CourseErrors
-from tutor.drill.opening import HOW_DRAWN, Wanted
+from tutor.drill.draw import CannotDraw
+from tutor.drill.opening import HOW_DRAWN, Wanted, modules_for
 from tutor.drill.plan import Plan, load_plans
 from tutor.drill.state import State
 from tutor.drill.store import unfinished
@@ -26,6 +27,7 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
     CSS_PATH = "drill.tcss"
     BINDINGS = [
         Binding("s", "strict", "Strict on/off", id="drill-setup.strict"),
+        Binding("b", "begun", "Begun on/off", id="drill-setup.begun"),
         Binding("escape", "dismiss", "Back", key_display="Esc", id="drill-setup.dismiss"),
     ]
 
@@ -35,6 +37,7 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
         self.left: State | None = None  # a drill that is not finished
         self.problem = ""
         self.strict: bool | None = None  # None: as the plan says
+        self.begun_only = False
 
     def compose(self) -> ComposeResult:
         try:
@@ -98,7 +101,27 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
         strict = plan.strict if self.strict is None else self.strict
         words = "no pause, no hints, answers only at the end" if strict else "pause and hints allowed"
         key = key_of(self, "drill-setup.strict", "s")
-        switches.update(plain(f"Strict   [{'x' if strict else ' '}] {words} ({key} switches)"))
+        rules = plain(f"Strict   [{'x' if strict else ' '}] {words} ({key} switches)")
+        switches.update(stack([rules, self._whence(plan)]))
+
+    def name_keys(self) -> None:
+        self._describe()
+
+    def _whence(self, plan: Plan) -> Content:
+        """From which modules."""
+        key = key_of(self, "drill-setup.begun", "b")
+        if self.query_one("#seed", Input).value:
+            return plain("Begun    [ ] a seed draws from any module, for everyone the same")
+        if module := self.query_one("#module", Input).value.strip():
+            return plain(f"Begun    [ ] only from {module}")
+        if not self.begun_only:
+            return plain(f"Begun    [ ] from any module, begun or not ({key} switches)")
+        here = desk(self.app)
+        try:
+            modules = modules_for(Wanted(plan, begun_only=True), here.course, here.progress)
+        except CannotDraw as error:
+            return plain(f"Begun    [x] {error} ({key} switches)", "$text-warning")
+        return plain(f"Begun    [x] only from {', '.join(modules)} ({key} switches)")
 
     @on(Input.Changed)
     def _typed(self) -> None:
@@ -108,6 +131,11 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
         plan = self._picked()
         if plan is not None:
             self.strict = not (plan.strict if self.strict is None else self.strict)
+            self._describe()
+
+    def action_begun(self) -> None:
+        if self._picked() is not None:
+            self.begun_only = not self.begun_only
             self._describe()
 
     @on(OptionList.OptionSelected, "#plans")
@@ -126,4 +154,4 @@ class DrillSetupScreen(Screen[Wanted | str | None]):
         if module and module not in [known.id for known in desk(self.app).course.modules]:
             self.notify(f"There is no module {module!r}.", severity="warning", markup=False)
             return
-        self.dismiss(Wanted(plan, int(seed) if seed else None, module, self.strict))
+        self.dismiss(Wanted(plan, int(seed) if seed else None, module, self.strict, self.begun_only))

@@ -25,6 +25,11 @@ def start_of_phase(sitting: Sitting, begin: str, go_on: str) -> str:
     return f"{head}\n\n{phase.script}{graded}\n\n`{begin}` begins; the clock runs already.{paused}"
 
 
+def handed_in(go_on: str) -> str:
+    """Markdown, in place of a task that has its answer. `go_on` is the key to the next one."""
+    return f"Handed in: the first answer counts.\n\n`{go_on}` goes on."
+
+
 def end_of_phase(sitting: Sitting, end: str) -> str:
     """Markdown. `end` is the key that ends it."""
     what = "ends the drill" if _last(sitting) else "ends the phase; the time that is left is not carried over"

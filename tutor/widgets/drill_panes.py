@@ -22,7 +22,7 @@ from tutor.course.model import Bug, Exercise, Match, Open, Predict, Quiz
 from tutor.drill.draw import Task
 from tutor.widgets.bug import BugPane
 from tutor.widgets.content import plain
-from tutor.widgets.desk import key_of
+from tutor.widgets.desk import Words, key_of, said
 from tutor.widgets.exercise import ExercisePane
 from tutor.widgets.lists import TickList
 from tutor.widgets.match import MatchPane
@@ -331,13 +331,17 @@ class WaitPane(Vertical):
 
     finished = True
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, words: Words) -> None:
         super().__init__(id="waiting")
         self.words = words
 
     def compose(self) -> ComposeResult:
         with Reading(classes="answer"):
-            yield Prose(self.words)
+            yield Prose(said(self.words))
 
-    async def say(self, words: str) -> None:
-        await self.query_one(Prose).update(words)
+    async def say(self, words: Words) -> None:
+        self.words = words
+        await self.query_one(Prose).update(said(words))
+
+    def name_keys(self) -> None:
+        self.query_one(Prose).update(said(self.words))
