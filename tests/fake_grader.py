@@ -1,9 +1,10 @@
 """A stand-in for `python -m grader serve`: speaks the protocol without torch. Behaviour follows the graded file's text.
 
-Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause), `# slow` takes a minute,
-`# die` ends the process, `once` behind either: only the first time; `# noise` sends stray lines first, `# hidden: STATUS` is the
-status for any seed but 0, `# stray` leaves a process behind, `# while: FILE` waits as long as that file is there,
-`# kill parent` ends the process that started this one, `# takes: SECONDS` waits that long. Otherwise: passed.
+Words in the file: `# fake: STATUS` gives that status (and `# cause: NAME` that cause, `# see: ID` with that item),
+`# slow` takes a minute, `# die` ends the process, `once` behind either: only the first time; `# noise` sends stray lines
+first, `# hidden: STATUS` is the status for any seed but 0, `# stray` leaves a process behind, `# while: FILE` waits as
+long as that file is there, `# kill parent` ends the process that started this one, `# takes: SECONDS` waits that long.
+Otherwise: passed.
 Environment: FAKE_GRADER_BACKEND (interpreter), FAKE_GRADER_SILENT=1 (ends before it is ready), FAKE_GRADER_LOG (a file).
 """
 
@@ -124,7 +125,7 @@ def verdict(
             "message": "The store has no mask.",
             "line": cause.string.count("\n", 0, cause.start()) + 1,
             "concept": "masking",
-            "see": "m01.quiz.a",
+            "see": see[1] if (see := re.search(r"# see: (\S+)", cause.string)) else "m01.quiz.a",
         }
     row = {"target": request["target"], "kernel": "k", "registers": 26, "spill_bytes": 0, "shared_bytes": 0}
     row |= {"num_warps": 4, "vector_loads": 2, "tensor_core_ops": 0, "occupancy": 1.0}

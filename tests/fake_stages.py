@@ -1,7 +1,7 @@
 """The stand-in grader's answer to `stages`: a kernel with a row for each `tl.load` and `tl.store` of the file.
 
-Words in the file: `# fake: compile_error` compiles nothing, `# fat` needs more registers, `# two` launches two kernels,
-`# long` has 10,000 rows of PTX.
+Words in the file: `# fake: compile_error` compiles nothing, `# fake: stops` ends after its kernels, `# fat` needs more
+registers, `# two` launches two kernels, `# long` has 10,000 rows of PTX.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ def data(request: dict[str, Any]) -> dict[str, Any]:
         line = text[: text.index("# fake")].count("\n") + 1
         error = {"status": "compile_error", "message": "NameError('x[i]')", "line": line, "cause": None}
         return {**answer, "error": error, "total": 0, "kernels": []}
+    if "# fake: stops" in text:
+        line = text[: text.index("# fake")].count("\n") + 1
+        answer["error"] = {"status": "runtime_error", "message": "RuntimeError: x[i] is short", "line": line}
     kernels = [kernel(text, number, request) for number in range(2 if "# two" in text else 1)]
     return {**answer, "total": len(kernels), "kernels": kernels}
 

@@ -42,7 +42,11 @@ def test_a_failure_shows_the_case_the_cause_and_the_line(command: Run, tmp_path:
     assert "program 0" in done.stdout
     assert "Why: missing store mask" in done.stdout
     assert "line 2:  store(x)" in done.stdout
-    assert "triton-prep show m01.quiz.a" in done.stdout
+    assert "More in m01.quiz.a (One right): triton-prep show m01.quiz.a" in done.stdout
+    file.write_text("# fake: wrong_answer\n# cause: missing_store_mask\n# see: m01.quiz.was-a\n")
+    assert "More in m01.quiz.was-a (One right): " in command("grade", "vector_add", "--file", str(file)).stdout
+    file.write_text("# fake: wrong_answer\n# cause: missing_store_mask\n# see: m01.quiz.gone\n")
+    assert "More in m01.quiz.gone: triton-prep" in command("grade", "vector_add", "--file", str(file)).stdout
 
 
 def test_a_remark_beside_a_pass_is_told_and_leaves_it_a_pass(command: Run, work: Path) -> None:

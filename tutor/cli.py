@@ -290,7 +290,7 @@ def drill(
             min=0, help="The same seed asks the same questions. Default: a new one, weighted by your weak topics."
         ),
     ] = None,
-    module: Annotated[Optional[str], typer.Option(metavar="mNN", help="Draw from this module only.")] = None,  # noqa: UP045
+    module: Annotated[Optional[str], typer.Option(metavar="mNN|begun", help="Draw from this, or those begun.")] = None,  # noqa: UP045
     plain: Annotated[bool, typer.Option("--plain", help="On stdin and stdout, without the app.")] = False,
     strict: Annotated[Optional[bool], typer.Option("--strict/--no-strict", help="Default: as the plan says.")] = None,  # noqa: UP045
     interviewer: Annotated[

@@ -25,6 +25,12 @@ def html_page(title: str, style: str, body: str) -> str:
     )
 
 
+def left_out_words(what: str, error: ImportError) -> str:
+    """In a line: what was not written, and the package that it needs."""
+    package = (error.name or str(error)).partition(".")[0]
+    return f"{what} needs the package {package}, which cannot be imported."
+
+
 def looks(colours: Sequence[str], height: int, *, bars: bool = True) -> dict[str, Any]:
     from pygal.style import Style
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from tutor.course.course import Course
@@ -37,6 +38,13 @@ def standing(course: Course, progress: Progress) -> Standing:
         sum(part.total for part in modules),
         _next_item(course, finished, progress.resume()),
     )
+
+
+def modules_begun(course: Course, progress: Progress) -> tuple[str, ...]:
+    """Ids of the modules of which something was opened, answered or graded; what only a drill asked does not count."""
+    drilled = Counter(attempt.item_id for attempt in progress.attempts() if attempt.detail.get("drill"))
+    begun = {item for item, state in progress.states().items() if not state.attempts or state.attempts > drilled[item]}
+    return tuple(module.id for module in course.modules if any(item.id in begun for item in module.items))
 
 
 def _next_item(course: Course, finished: set[str], resume: str | None) -> Item | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Tone = Literal["plain", "good", "bad", "dim", "head", "code"]
+TitleOf = Callable[[str], str]  # of an item by its id; empty where the course has none
 
 STATUS_WORDS = {
     "passed": "passed",
@@ -36,6 +37,11 @@ LEAST_SLACK = 1.02  # a ratio that rounds to "as little as the task needs"
 SHOWS_ELEMENT = ("wrong_answer", "not_written", "nondeterministic", "input_mutated")
 OUTPUT_LINES = 20
 OUTPUTS = (("text", "Your file printed"), ("stdout", "Your file printed"), ("stderr", "Your file wrote to stderr"))
+
+
+def untitled(item_id: str) -> str:
+    """A TitleOf, where no course is at hand."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -76,28 +82,31 @@ def verdict_lines(
     source: str | None = None,
     look_up: str = "triton-prep show {}",
     onward: str = "",
+    title_of: TitleOf = untitled,
 ) -> list[Line]:
     """`source` is the graded file's text: with it, the diagnosed line is quoted. `look_up` says how to open the item
-    that the diagnosis names, `onward` what may come after a pass."""
-    lines = _lines(verdict, source, look_up, onward)
+    that the diagnosis names, `title_of` what it is called, `onward` what may come after a pass."""
+    lines = _lines(verdict, source, look_up, onward, title_of)
     return [part for line in lines for part in _wrapped(line, width)]
 
 
 def remark_lines(verdict: Mapping[str, Any], source: str | None = None) -> list[Line]:
     """What a pass does not cover, for a small place; empty where there is nothing, or no pass. Not wrapped."""
-    return list(_diagnosis(verdict, source, "")) if passed(verdict) else []
+    return list(_diagnosis(verdict, source)) if passed(verdict) else []
 
 
 def shortfall_lines(verdict: Mapping[str, Any], source: str | None = None) -> list[Line]:
     """Why it is not passed, without the rest: for a small place. Not wrapped."""
     return [
         Line(status_words(str(verdict.get("status", ""))), "bad"),
-        *_diagnosis(verdict, source, ""),
+        *_diagnosis(verdict, source),
         *_failing(verdict),
     ]
 
 
-def _lines(verdict: Mapping[str, Any], source: str | None, look_up: str, onward: str) -> Iterator[Line]:
+def _lines(
+    verdict: Mapping[str, Any], source: str | None, look_up: str, onward: str, title_of: TitleOf
+) -> Iterator[Line]:
     good = passed(verdict)
     status = str(verdict.get("status", ""))
     glyph = "✓" if good else "·" if status == "not_started" else "✗"
@@ -110,7 +119,7 @@ def _lines(verdict: Mapping[str, Any], source: str | None, look_up: str, onward:
         yield Line(f"  {title} on {device}" if title != name else f"  on {device}", "dim")
     if good and onward:
         yield from map(Line, onward.split("\n"))
-    yield from _diagnosis(verdict, source, look_up)
+    yield from _diagnosis(verdict, source, look_up, title_of)
     yield from _cases(verdict)
     yield from _failing(verdict)
     yield from _compile(verdict)
@@ -171,7 +180,9 @@ def case_facts(case: Mapping[str, Any], explained: str = "") -> list[str]:
     return found
 
 
-def _diagnosis(verdict: Mapping[str, Any], source: str | None, look_up: str) -> Iterator[Line]:
+def _diagnosis(
+    verdict: Mapping[str, Any], source: str | None, look_up: str = "", title_of: TitleOf = untitled
+) -> Iterator[Line]:
     diagnosis = verdict.get("diagnosis")
     if not diagnosis:
         return
@@ -187,7 +198,8 @@ def _diagnosis(verdict: Mapping[str, Any], source: str | None, look_up: str) -> 
         yield Line(f"  line {line}:  {text}" if text else f"  line {line}", "code")
     see = diagnosis.get("see")
     if see and look_up:
-        yield Line(f"  More in {see}: {look_up.format(see)}")
+        title = title_of(str(see))
+        yield Line(f"  More in {see}{f' ({title})' if title else ''}: {look_up.format(see)}")
 
 
 def _compile(verdict: Mapping[str, Any]) -> Iterator[Line]:
@@ -306,7 +318,8 @@ def _estimate(verdict: Mapping[str, Any]) -> Iterator[Line]:
     if found:
         limit = f"{found['percent_of_limit']:.0f} % of what the same model allows this task"
         yield Line(f"Estimate, a model, not measured: {_micro(found['time_us'])} on {found['device']}", "head")
-        yield Line(f"  {found['case']}: {limit}; the largest part is {found['limit']}")
+        part = "the issue of instructions" if found["limit"] == "issue" else found["limit"]
+        yield Line(f"  {found['case']}: {limit}; the largest part is {part}")
 
 
 def _output(verdict: Mapping[str, Any]) -> Iterator[Line]:

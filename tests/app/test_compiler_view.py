@@ -12,6 +12,7 @@ from grader.catalog import find
 from tests.app.driver import Session, drive
 from tests.app.sample_course import EXERCISE
 from tutor.compiler.comparison import diff
+from tutor.screens.choice import ChoiceScreen
 from tutor.screens.compiler import CompilerScreen
 from tutor.screens.compiler_compare import CompareScreen
 from tutor.widgets.linked_lines import LinkedLines, Row
@@ -176,6 +177,34 @@ def test_what_does_not_compile_shows_the_reason_and_the_line_until_it_is_mended(
             write(s, KERNEL)
             await s.until_shown("26 registers")
             assert "NameError" not in s.text()
+
+    drive(story)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_what_ended_the_call_after_its_kernels_stands_in_the_view_until_it_is_mended(
+    session: New, size: tuple[int, int]
+) -> None:
+    async def story() -> None:
+        async with session(size=size) as s:
+            await s.open(EXERCISE.id)
+            write(s, KERNEL + "raise # fake: stops\n")
+            await s.keys("v")
+            await s.until_shown("tt.load")
+            words = "Stopped after compiling 1 kernel: line 7: RuntimeError: x[i] is short"
+            assert words in " ".join(s.text().split())
+            assert not any("Stopped" in one.text for one in s.app.said)
+            await s.keys("2", "down", "tab")
+            assert words in " ".join(s.text().split())
+            await s.keys("c")
+            await s.until(lambda: isinstance(s.app.screen, ChoiceScreen))
+            await s.keys(*["down"] * 4, "enter")
+            await s.until_shown("* differs")
+            assert "yours for sm_90: Stopped" in " ".join(s.text().split())
+            await s.keys("escape")
+            write(s, KERNEL)
+            await s.until(lambda: "Stopped" not in s.text())
+            assert "tl.load" in s.text()
 
     drive(story)
 

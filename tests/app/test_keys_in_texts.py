@@ -8,6 +8,7 @@ import re
 import string
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,18 +209,74 @@ def test_a_footer_that_stands_for_several_keys_names_them_when_one_is_changed(
     drive(story)
 
 
+async def change(s: Session, action: str, key: str) -> None:
+    """As a learner does, above the screen that is open."""
+    below = s.app.screen
+    await s.app.run_action("keys")
+    await s.until_shown("changes a key")
+    listed = s.app.screen.query_one("#actions")
+    listed.highlighted = listed.get_option_index(action)  # type: ignore[attr-defined]
+    await s.keys("enter", key)
+    await s.until_shown(shown(key))
+    await s.keys("escape")
+    await s.until(lambda: s.app.screen is below)
+
+
+def test_a_result_takes_a_key_that_is_changed_above_it(session: New) -> None:
+    async def story() -> None:
+        async with session(size=(140, 40)) as s:
+            await s.open(EXERCISE.id)
+            file = s.desk.workspace.file(EXERCISE.exercise)
+            await s.until_shown("g grades the file")
+            await change(s, "exercise.grade", "f10")
+            await s.until_shown("F10 grades the file")
+            file.write_text(f"# fake: wrong_answer\n# cause: no_mask\n# see: {BUG.id}\n", encoding="utf-8")
+            await s.keys("f10")
+            await s.until_shown(f"More in {BUG.id} ({BUG.title}): l opens it")
+            file.write_text("# mended\n", encoding="utf-8")
+            await s.until_shown("changed since: F10 grades it again")
+            await change(s, "exercise.see", "f12")
+            await change(s, "exercise.grade", "f11")
+            await s.until_shown(f"({BUG.title}): F12 opens it")
+            await s.until_shown("changed since: F11 grades it again")
+            await s.keys("f11")
+            await s.until_shown("n goes on")
+            await change(s, "item.next", "f10")
+            await change(s, "item.solution", "f9")
+            await s.until_shown("F10 goes on")
+            assert "F9 shows the course's own solution" in s.text()
+
+    drive(story)
+
+
+def test_the_page_between_phases_takes_a_key_that_is_changed_above_it(session: New) -> None:
+    async def story() -> None:
+        async with session() as s:
+            s.app._start_drill(Wanted(PLAN, 1, strict=False))
+            await s.until_shown("n begins")
+            await change(s, "drill.next", "f10")
+            await s.until_shown("F10 begins")
+            screen: Any = s.app.screen
+            for task in screen.sitting.tasks():
+                screen.sitting.hand_in(task, {"lines": [1]}, 0.0)
+            await screen._next_open()
+            await s.until_shown("F10 ends the phase")
+            await change(s, "drill.next", "f12")
+            await s.until_shown("F12 ends the phase")
+            await screen.show_task(screen.sitting.tasks()[0])
+            await s.until_shown("F12 goes on")
+            await change(s, "drill.next", "f10")
+            await s.until_shown("F10 goes on")
+
+    drive(story)
+
+
 def test_the_views_of_an_exercise_take_a_key_that_is_changed_above_them(session: New) -> None:
     async def story() -> None:
         async with session() as s:
             await s.open(EXERCISE.id)
             assert "F4 Code" in s.text()
-            await s.app.run_action("keys")
-            await s.until_shown("changes a key")
-            listed = s.app.screen.query_one("#actions")
-            listed.highlighted = listed.get_option_index("exercise.view-code")  # type: ignore[attr-defined]
-            await s.keys("enter", "f10")
-            await s.until_shown("F10")
-            await s.keys("escape")
+            await change(s, "exercise.view-code", "f10")
             await s.until_shown("F10 Code")
             assert COURSE.item(EXERCISE.id) is s.app.screen.item  # type: ignore[attr-defined]
 

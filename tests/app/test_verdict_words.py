@@ -46,6 +46,9 @@ def test_the_diagnosis_names_the_item_that_explains_it_and_how_to_open_it() -> N
     bad = verdict(status="out_of_bounds", diagnosis=diagnosis)
     assert "More in m02.bug.mask: triton-prep show m02.bug.mask" in told(bad)
     assert "More in m02.bug.mask: l opens it" in told(bad, look_up="l opens it")
+    titles = {"m02.bug.mask": "Past out[n]"}
+    assert "More in m02.bug.mask (Past out[n]): triton-prep" in told(bad, title_of=lambda item: titles.get(item, ""))
+    assert "More in m02.bug.mask: triton-prep" in told(bad, title_of=lambda item: "")
     lines = [line.text for line in shortfall_lines(bad, source="a\n  tl.store(p[i])")]
     assert lines[0].startswith("out of bounds") and "  line 2:  tl.store(p[i])" in lines
     assert not any("More in" in line for line in lines)

@@ -71,8 +71,28 @@ def test_a_class_is_graded_and_everybody_has_files(command: Run, class_folder: P
     for name in found:
         files = {path.name for path in (out / "learners" / name).iterdir()}
         assert files == {"results.json", "classroom.json", "junit.xml", "feedback.md", "feedback.html"}
+    for file in ("feedback.md", "feedback.html", "results.json"):
+        assert "More in m01.quiz.a (One right): triton-prep show" in (out / "learners" / "ben" / file).read_text(), file
     assert (out / "class.html").is_file()
     assert not list(out.rglob(".*"))  # no half-written file is left
+
+
+def test_without_the_package_of_the_plots_all_but_the_class_page_is_written_and_a_line_says_so(
+    command: Run, class_folder: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("copydetect")
+    (tmp_path / "without" / "pygal").mkdir(parents=True)
+    broken = "raise ModuleNotFoundError(\"No module named 'pygal'\", name='pygal')"
+    (tmp_path / "without" / "pygal" / "__init__.py").write_text(broken)
+    out = tmp_path / "out"
+    done = command("homework", str(class_folder), "--out", str(out), PYTHONPATH=str(tmp_path / "without"))
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    (told,) = [line for line in done.stderr.splitlines() if "pygal" in line]
+    assert told == "class.html needs the package pygal, which cannot be imported."
+    assert "ben: 0 of 2" in done.stdout
+    written = {path.name for path in out.iterdir() if path.is_file()} - {"journal.jsonl"}
+    assert written == {"results.csv", "times.csv", "summary.json", "similarity.html", "similarity.json"}
+    assert all((out / "learners" / name / "feedback.html").is_file() for name in ("ana", "ben", "cyd"))
 
 
 def test_somebody_alone_is_told_why(command: Run, tmp_path: Path) -> None:
@@ -81,7 +101,7 @@ def test_somebody_alone_is_told_why(command: Run, tmp_path: Path) -> None:
     )
     done = command("homework", str(folder))
     assert done.returncode == 1
-    assert "The store has no mask." in done.stdout
+    assert "The store has no mask." in done.stdout and "More in m01.quiz.a (One right)" in done.stdout
     assert "mine: 1 of 2  fell short: vector_add (wrong answer)" in done.stdout
     assert "Results are in homework-results" in done.stdout
 

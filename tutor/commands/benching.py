@@ -18,6 +18,7 @@ from tutor.bench.report import comparison_lines, heading, markdown, page, table,
 from tutor.commands.session import Session, open_session
 from tutor.commands.terminal import CANNOT, FELL_SHORT, PASSED, USAGE, Stop, note, say, say_json
 from tutor.grading import Answer, Event, Failed, Progressed
+from tutor.html_page import left_out_words
 from tutor.progress import exercise_id
 from tutor.whole_files import write_atomically
 
@@ -160,8 +161,7 @@ def _write(record: Record, comparison: Comparison | None, out: Path) -> None:
     try:
         html = page(record, comparison)
     except ImportError as error:
-        package = (error.name or str(error)).partition(".")[0]
-        note(f"Written: {out / stem}.json, .md. The HTML page needs the package {package}, which cannot be imported.")
+        note(f"Written: {out / stem}.json, .md. {left_out_words('The HTML page', error)}")
         return
     _save(out, {f"{stem}.html": html})
     note(f"Written: {out / stem}.json, .md, .html")

@@ -25,7 +25,7 @@ from tutor.commands.terminal import (
 )
 from tutor.grading import CaseDone, Event, Failed, GradeRequest, Inspected, Stage, VerdictReady
 from tutor.progress import Progress, exercise_id
-from tutor.verdict_text import Line, passed, remark_lines, status_words, verdict_lines
+from tutor.verdict_text import Line, TitleOf, passed, remark_lines, status_words, verdict_lines
 
 SERVERS = 2
 
@@ -96,7 +96,8 @@ def _run(requests: list[GradeRequest], several: bool, session: Session, *, recor
             note(f"{requests[index].exercise}: {event.message}")
         elif isinstance(event, VerdictReady) and not quiet:
             onward = "" if several else _onward(session, requests[index].exercise)
-            say_lines(_told(event.verdict, requests[index].file, short=several, onward=onward))
+            file, titles = requests[index].file, session.course.title_of
+            say_lines(_told(event.verdict, file, titles, short=several, onward=onward))
 
     def job(request: GradeRequest) -> batch.Job:
         return lambda grader: grader.grade(request)
@@ -113,7 +114,7 @@ def _onward(session: Session, slug: str) -> str:
     return f"  {solution}. Next: triton-prep show {following.id}" if following else f"  {solution}"
 
 
-def _told(verdict: dict[str, Any], file: Path, *, short: bool, onward: str = "") -> list[Line]:
+def _told(verdict: dict[str, Any], file: Path, title_of: TitleOf, *, short: bool, onward: str = "") -> list[Line]:
     if short and (passed(verdict) or verdict.get("status") == "not_started"):
         glyph, tone = ("✓", "good") if passed(verdict) else ("·", "dim")
         cases = f" ({len(verdict.get('cases') or [])} cases)" if passed(verdict) else ""
@@ -124,7 +125,7 @@ def _told(verdict: dict[str, Any], file: Path, *, short: bool, onward: str = "")
         source = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         source = None
-    return verdict_lines(verdict, width=width(), source=source, onward=onward)
+    return verdict_lines(verdict, width=width(), source=source, onward=onward, title_of=title_of)
 
 
 def record_grade(progress: Progress, item_id: str, event: Event) -> None:
@@ -201,7 +202,7 @@ def inspect(name: str, stage: str, target: str, file: Path | None, solutions: bo
             return FELL_SHORT
         return PASSED
     if isinstance(event, VerdictReady):  # the file fell short before there was anything to show
-        say_lines(_told(event.verdict, path, short=False))
+        say_lines(_told(event.verdict, path, session.course.title_of, short=False))
         return exit_code(event)
     note(event.message if isinstance(event, Failed) else "no answer")
     return exit_code(event)

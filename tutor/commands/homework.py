@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tutor.commands.session import course_without_errors
 from tutor.commands.terminal import CANNOT, FELL_SHORT, PASSED, USAGE, Stop, coloured, note, say, say_json, say_lines
 from tutor.course.loader import CourseErrors
 from tutor.homework.assignment import Assignment, Exercise, load_assignment
@@ -21,7 +22,7 @@ from tutor.homework.results.writer import FORMATS, Writer
 from tutor.homework.run import HomeworkRun, asked_of
 from tutor.homework.submissions import NoSubmissions, Store, read_submissions
 from tutor.homework.work import CannotGrade, Facts, Graded, Work
-from tutor.verdict_text import Line
+from tutor.verdict_text import Line, TitleOf
 
 OUT = "homework-results"
 SHOWN = 20  # learners named on the terminal
@@ -109,7 +110,8 @@ def _run(
             f"no file in {folder} is for an exercise: files are known by name (vector_add.py), or by the function that "
             "they define"
         )
-    writer = Writer(out, formats, assignment, asked)
+    titles = course_without_errors().title_of
+    writer = Writer(out, formats, assignment, asked, titles)
     watcher = _Watcher(writer)
     run = HomeworkRun(assignment, learners, asked, journal, place, watcher)
     try:
@@ -131,7 +133,7 @@ def _run(
         say_json(writer.summary())
     else:
         if len(results) == 1:
-            _explain(results[0], run.asked)
+            _explain(results[0], run.asked, titles)
         _tell(results, writer.summary(), out)
     return _code(results)
 
@@ -149,14 +151,14 @@ def _code(results: Sequence[Result]) -> int:
     return PASSED if all(result.all_passed for result in results) else FELL_SHORT
 
 
-def _explain(result: Result, asked: Sequence[Exercise]) -> None:
+def _explain(result: Result, asked: Sequence[Exercise], title_of: TitleOf) -> None:
     """One learner, most likely at the keyboard: why what fell short did."""
     from tutor.homework.results.told import tell
 
     by_name = {one.exercise: one for one in asked}
     for mark in result.counted.marks:
         if not mark.passed and mark.status != MISSING:
-            told = tell(mark, by_name[mark.exercise])
+            told = tell(mark, by_name[mark.exercise], title_of)
             say_lines([Line(f"{told.exercise}: {told.words}", "bad"), *told.lines])
             say()
 

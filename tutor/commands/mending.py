@@ -26,7 +26,7 @@ def ask_bug(session: Session, bug: Bug, keep: Callable[[Mark], None]) -> Mark:
         _reveal(bug)
         return mark
     mends = _typed(bug, picked)
-    right = _graded(bug, mends)
+    right = _graded(session, bug, mends)
     detail = {"lines": tries, "mends": {str(line): new for line, new in mends.items()}}
     score = 0.5 * (len(tries) == 1) + 0.5 if right else 0.25 * (len(tries) == 1)
     mark = Mark(right, score, "", detail)
@@ -71,7 +71,7 @@ def _typed(bug: Bug, picked: int) -> dict[int, str]:
     return mends
 
 
-def _graded(bug: Bug, mends: dict[int, str]) -> bool:
+def _graded(session: Session, bug: Bug, mends: dict[int, str]) -> bool:
     if bug.needs_gpu:
         say(f"This shows only on a GPU ({bug.needs_gpu}): compared with the author's mend.")
         return same_mend(bug, mends)
@@ -85,7 +85,8 @@ def _graded(bug: Bug, mends: dict[int, str]) -> bool:
     ticker.clear()
     if isinstance(event, VerdictReady):
         if not passed(event.verdict):
-            say_lines(verdict_lines(event.verdict, width=width(), source=source))
+            titles = session.course.title_of
+            say_lines(verdict_lines(event.verdict, width=width(), source=source, title_of=titles))
         return passed(event.verdict)
     message = event.message if isinstance(event, Failed) else "no verdict"
     if same_mend(bug, mends):

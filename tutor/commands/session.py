@@ -34,13 +34,7 @@ def open_session(folder: Path | None, *, create: bool, course_needed: bool = Tru
 
     Grading works without the modules: unless `course_needed`, a course with errors is said and then left out.
     """
-    try:
-        course = load()
-    except CourseErrors as errors:
-        if course_needed:
-            raise
-        note(f"The modules have errors and are left out (`triton-prep check` lists them): {errors.errors[0]}")
-        course = Course(())
+    course = load() if course_needed else course_without_errors()
     folder = folder if folder is not None else default_workspace()
     workspace = Workspace.open(folder, create=create)
     kept = workspace.progress_file if workspace.folder.is_dir() else None
@@ -49,6 +43,15 @@ def open_session(folder: Path | None, *, create: bool, course_needed: bool = Tru
     for notice in (*workspace.notices, *progress.notices):
         note(notice)
     return Session(course, workspace, progress)
+
+
+def course_without_errors() -> Course:
+    """Empty where a module has errors; that is said."""
+    try:
+        return load()
+    except CourseErrors as errors:
+        note(f"The modules have errors and are left out (`triton-prep check` lists them): {errors.errors[0]}")
+        return Course(())
 
 
 def say_unkept(progress: Progress) -> None:

@@ -83,7 +83,8 @@ async def _grade_one(session: Session, path: Path, slug: str, target: str, grade
         record_grade(session.progress, exercise_id(session.course, slug), event)
         if isinstance(event, VerdictReady):
             source = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-            say_lines(verdict_lines(event.verdict, width=width(), source=source))
+            titles = session.course.title_of
+            say_lines(verdict_lines(event.verdict, width=width(), source=source, title_of=titles))
             say()
         elif isinstance(event, Failed) and event.kind != "cancelled":
             note(f"{slug}: {event.message}")

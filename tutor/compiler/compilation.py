@@ -78,6 +78,14 @@ class Compilation:
     error: str = ""
     error_line: int | None = None
 
+    @property
+    def stopped(self) -> str:
+        """In words, what ended the call when it had compiled kernels already; empty: nothing did."""
+        if not (self.kernels and self.error):
+            return ""
+        line = f"line {self.error_line}: " if self.error_line else ""
+        return f"Stopped after compiling {_counted(self.total, 'kernel')}: {line}{self.error}"
+
 
 @dataclass(frozen=True)
 class Version:

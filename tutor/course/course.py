@@ -68,6 +68,11 @@ class Course:
             raise UnknownItem(item_id, [*self._by_id, *self._by_exercise, *(module.id for module in self.modules)])
         return self._by_id[current]
 
+    def title_of(self, item_id: str) -> str:
+        """Empty for an id that the course does not hold."""
+        current = self.current_id(item_id)
+        return self._by_id[current].title if current else ""
+
     def module_of(self, item_id: str) -> Module:
         return self._module_by_item[self.item(item_id).id]
 

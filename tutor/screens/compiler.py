@@ -74,6 +74,7 @@ class CompilerScreen(Screen[None]):
                 yield Button(plain(""), id=f"stage-{number}", compact=True)
             yield Static(Content(""), id="side-name")
         yield Static(Content(""), id="numbers")
+        yield Static(Content(""), id="stopped")
         with Horizontal(id="sides", classes="-stage"):
             yield LinkedLines(id="source")
             yield LinkedLines(id="stage-lines")
@@ -159,8 +160,6 @@ class CompilerScreen(Screen[None]):
         if not compilation.kernels:
             self._problem(compilation.error or "No kernel is launched here yet: there is nothing to compile.")
             return
-        if compilation.error:
-            self.notify(f"Stopped: {compilation.error}", severity="warning", markup=False)
         self._show_kernel()
 
     def _problem(self, text: str) -> None:
@@ -239,6 +238,8 @@ class CompilerScreen(Screen[None]):
             note = plain(f"Would not load: {kernel.note}. ", "bold $text-error") if kernel.note else plain("")
             numbers = Content.assemble(note, plain(numbers_words(kernel)))
         self.query_one("#numbers", Static).update(numbers)
+        self.query_one("#stopped", Static).update(plain(compilation.stopped if compilation else "", "$text-warning"))
+        self.query_one("#stopped").display = bool(compilation and compilation.stopped)
         names = list(kernel.stages) if kernel else []
         for number in range(MOST_STAGES):
             button = self.query_one(f"#stage-{number + 1}", Button)

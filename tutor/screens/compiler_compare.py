@@ -73,6 +73,7 @@ class CompareScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(Content(""), id="where")
+        yield Static(Content(""), id="stopped")
         with Horizontal(id="sides"):
             yield LinkedLines(id="left")
             yield LinkedLines(id="right")
@@ -167,6 +168,10 @@ class CompareScreen(Screen[None]):
             view.tones = {n: tone for n, (_, tone) in enumerate(side) if tone}
             marked = {n for n, (row, tone) in enumerate(side) if tone or " → " in str(row.text)} - {0}
             view.show_rows([row for row, _ in side], marked if name == "#both" else changed)
+        both = zip(self.versions, self.found, strict=True)
+        stopped = [f"{_title(version)}: {found.stopped}" for version, found in both if found.stopped]
+        self.query_one("#stopped", Static).update(plain("\n".join(stopped), "$text-warning"))
+        self.query_one("#stopped").display = bool(stopped)
         self._say(summary(rows))
 
     def _say(self, text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
@@ -43,7 +45,7 @@ class ReviewScreen(ItemScreen):
         if isinstance(item, Exercise) and item.id not in self.right:
             from tutor.widgets.exercise import ExercisePane  # loaded when the first exercise is shown
 
-            self.query_one(ExercisePane).advise(REWRITE.format(reset=key_of(self, "exercise.reset", "x")))
+            self.query_one(ExercisePane).advise(partial(self._with_key, REWRITE))
 
     def _say_where(self) -> None:
         items = self.entries()
@@ -65,12 +67,14 @@ class ReviewScreen(ItemScreen):
         newest = desk(self).progress.attempts(message.item.id, limit=1)
         uncounted = message.correct and bool(newest) and newest[0].rating is None
         if uncounted and message.item.id not in self.right:
-            words = SAME_FILE.format(reset=key_of(self, "exercise.reset", "x"))
             for result in self.query(ResultView):
-                result.say_above(words)
+                result.say_above(partial(self._with_key, SAME_FILE))
         else:
             self.right[message.item.id] = message.correct
             self._say_where()
+
+    def _with_key(self, words: str) -> str:
+        return words.format(reset=key_of(self, "exercise.reset", "x"))
 
     def on_gave_up(self, message: GaveUp) -> None:
         """In a review, asking for the answer is an answer: it was forgotten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from textual.widgets import Button, Static
 from tutor.course.model import Exercise
 from tutor.grading import CaseDone, Failed, GradeRequest, Stage, VerdictReady
 from tutor.widgets.content import DIM_STYLE, plain
-from tutor.widgets.desk import desk, key_of
+from tutor.widgets.desk import Words, desk, key_of, said
 from tutor.widgets.file_pane import FilePane
 from tutor.widgets.hanging import hanging_lines
 from tutor.widgets.pane import Answered
@@ -64,6 +65,7 @@ class ExercisePane(FilePane):
         self.verdict: dict[str, Any] | None = None  # the last one since the pane was opened
         self.graded: str | None = None  # the text that the result is about
         self.stamp: tuple[int, int] | None = None
+        self.advice: Words = ""
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="views"):
@@ -91,7 +93,7 @@ class ExercisePane(FilePane):
             self.action_watch()
         self._show_tabs("task")
         self.query_one("#advice").display = False
-        self.query_one(ResultView).say(self._last_result(), "dim")
+        self.query_one(ResultView).say(self._last_result, "dim")
 
     def _view_label(self, name: str) -> str:
         usual, label = VIEWS[name]
@@ -102,15 +104,20 @@ class ExercisePane(FilePane):
             button = self.query_one(f"#show-{name}", Button)
             button.label = plain(self._view_label(name))
             button.refresh(layout=True)  # a new label does not widen a button by itself
+        self.query_one("#advice", Static).update(plain(said(self.advice), "bold"))
+        if self.stamp is None:  # instead of the code it says which key puts the stub back
+            self._reload()
+        self.query_one(ResultView).name_keys()
 
     @property
     def file(self) -> Path:
         return desk(self).workspace.file(self.slug)
 
-    def advise(self, words: str) -> None:
+    def advise(self, words: Words) -> None:
         """Above the task."""
+        self.advice = words
         advice = self.query_one("#advice", Static)
-        advice.update(plain(words, "bold"))
+        advice.update(plain(said(words), "bold"))
         advice.display = True
 
     def _task_text(self) -> str:
@@ -155,8 +162,10 @@ class ExercisePane(FilePane):
             text = f"# The file cannot be read: {error}"
         self.query_one(CodeView).show(text)
         changed = self.graded is not None and text != self.graded
-        words = f"The file has changed since: {key_of(self, 'exercise.grade', 'g')} grades it again."
-        self.query_one(ResultView).say_above(words if changed else "")
+        self.query_one(ResultView).say_above(self._changed_words if changed else "")
+
+    def _changed_words(self) -> str:
+        return f"The file has changed since: {key_of(self, 'exercise.grade', 'g')} grades it again."
 
     def _skip_task(self) -> None:
         """The code starts at its imports: the docstring above them is the task, which has a view of its own."""
@@ -318,10 +327,13 @@ class ExercisePane(FilePane):
                 self.graded = source
                 self._judged(event.verdict, source)
             elif isinstance(event, Failed):
-                key = key_of(self, "exercise.grade", "g")
-                again = f"\n\n{key} starts it again." if event.kind == "infrastructure" else ""
-                result.say("Cancelled." if event.kind == "cancelled" else f"{event.message}{again}", "bad")
+                result.say(partial(self._failed_words, event), "bad")
         self._ended()
+
+    def _failed_words(self, event: Failed) -> str:
+        key = key_of(self, "exercise.grade", "g")
+        again = f"\n\n{key} starts it again." if event.kind == "infrastructure" else ""
+        return "Cancelled." if event.kind == "cancelled" else f"{event.message}{again}"
 
     def _judged(self, verdict: dict[str, Any], source: str) -> None:
         cases = verdict.get("cases") or []
@@ -333,22 +345,24 @@ class ExercisePane(FilePane):
         self.not_run = any(case.get("status") == "not_run" for case in cases)
         course = desk(self).course
         self.see = course.current_id(str((verdict.get("diagnosis") or {}).get("see") or "")) or ""
-        following = course.after(self.item.id)
-        leave = f"{key_of(self, 'editor.leave', 'escape')} ends editing; then "
-        typing = leave if self.editor is not None and self.editor.has_focus_within else ""  # where n is a letter
-        go_on, solution = key_of(self, "item.next", "n"), key_of(self, "item.solution", "s")
-        onward = f"  {typing}{go_on} goes on: {following.title}" if following else "  That was the course's last item"
-        asked_next = (
-            f"\n  {key_of(self, 'exercise.view-after', 'f8')} says what an interviewer asks next, and what it costs."
-        )
-        after = asked_next if self.exercise.after else ""
-        told = f"{onward}. {solution} shows the course's own solution.{after}"
-        self.query_one(ResultView).show_verdict(verdict, source, told)
+        typing = self.editor is not None and self.editor.has_focus_within  # where n is a letter
+        self.query_one(ResultView).show_verdict(verdict, source, partial(self._onward, typing))
         self.tell_editor(verdict)
         if good:
             self._show_after(True)
         if verdict["status"] not in ("not_started", "infrastructure_error"):
             self.post_message(Answered(self.item, good, score, kept))
+
+    def _onward(self, typing: bool) -> str:
+        """What may come after a pass."""
+        following = desk(self).course.after(self.item.id)
+        leave = f"{key_of(self, 'editor.leave', 'escape')} ends editing; then " if typing else ""
+        go_on, solution = key_of(self, "item.next", "n"), key_of(self, "item.solution", "s")
+        onward = f"  {leave}{go_on} goes on: {following.title}" if following else "  That was the course's last item"
+        asked_next = (
+            f"\n  {key_of(self, 'exercise.view-after', 'f8')} says what an interviewer asks next, and what it costs."
+        )
+        return f"{onward}. {solution} shows the course's own solution.{asked_next if self.exercise.after else ''}"
 
     # help and answers
 

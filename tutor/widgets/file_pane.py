@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,7 @@ class FilePane(ItemPane):
             try:
                 edited = EditedFile(self.file, places)
             except CannotEdit as error:
-                reset = key_of(self, "exercise.reset", "x")
-                self.query_one(ResultView).say(f"{error} {reset} (reset) puts the stub back.", "bad")
+                self.query_one(ResultView).say(partial(self._cannot_edit_words, str(error)), "bad")
                 self.action_view("result")
                 return
             moves = self.app.animation_level != "none" and desk(self).progress.setting("motion") != "reduced"
@@ -102,6 +102,9 @@ class FilePane(ItemPane):
             await self.query_one("#exercise").mount(self.editor, before="#result")
             self.query_one("#exercise").add_class("-editing")
         self.action_view("code")
+
+    def _cannot_edit_words(self, why: str) -> str:
+        return f"{why} {key_of(self, 'exercise.reset', 'x')} (reset) puts the stub back."
 
     @on(EditorView.Left)
     async def _left_editor(self, event: EditorView.Left) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from textual.app import ComposeResult
@@ -19,7 +20,7 @@ from tutor.widgets.content import (
     Content,
     plain,
 )
-from tutor.widgets.desk import key_of
+from tutor.widgets.desk import Words, desk, key_of, said
 from tutor.widgets.hanging import Column, hanging_line
 
 TONES = {
@@ -37,7 +38,8 @@ UNWRAPPED = 100_000  # the widget wraps, again at every new width
 
 class ResultView(VerticalScroll, can_focus=True):
     BINDING_GROUP_TITLE = "Result"
-    _above = ""
+    _above: Words = ""
+    _made: Callable[[], list[Visual]] | None = None  # makes the rows with the keys in force; None: they name none
 
     def compose(self) -> ComposeResult:
         yield Static(Content(""), id="result-text")
@@ -45,16 +47,24 @@ class ResultView(VerticalScroll, can_focus=True):
     def on_mount(self) -> None:
         self._rows: list[Visual] = []
 
-    def say(self, text: str, tone: str = "plain") -> None:
+    def say(self, words: Words, tone: str = "plain") -> None:
         """One message instead of what was there."""
-        self._rows = [plain(text, TONES[tone])]
+        self._make(lambda: [plain(said(words), TONES[tone])])
+
+    def _make(self, rows: Callable[[], list[Visual]]) -> None:
+        self._made, self._rows = rows, rows()
+        self._show()
+
+    def name_keys(self) -> None:
+        if self._made is not None:
+            self._rows = self._made()
         self._show()
 
     def text(self) -> str:
         return "\n".join(getattr(row, "plain", "") for row in self._rows)
 
     def begin(self, text: str) -> None:
-        self._rows = [plain(text, DIM_STYLE)]
+        self._made, self._rows = None, [plain(text, DIM_STYLE)]
         self._show()
 
     def add_stage(self, stage: Stage) -> None:
@@ -83,23 +93,27 @@ class ResultView(VerticalScroll, can_focus=True):
         self._show()
         self.scroll_end(animate=False)
 
-    def show_verdict(self, verdict: dict[str, Any], source: str | None, onward: str = "") -> None:
+    def show_verdict(self, verdict: dict[str, Any], source: str | None, onward: Words = "") -> None:
         """`onward` is said beside a pass: what may come next."""
-        from tutor.verdict_text import verdict_lines
-
-        look_up = f"{key_of(self, 'exercise.see', 'l')} opens it"
-        lines = verdict_lines(verdict, width=UNWRAPPED, source=source, look_up=look_up, onward=onward)
-        self._rows = [hanging_line(line.text, TONES.get(line.tone, "")) for line in lines]
         self.app.clear_notifications()  # what was said before covers nothing of it
-        self._show()
+        self._make(lambda: self._told(verdict, source, said(onward)))
         self.scroll_home(animate=False)
 
-    def say_above(self, words: str) -> None:
+    def _told(self, verdict: dict[str, Any], source: str | None, onward: str) -> list[Visual]:
+        from tutor.verdict_text import verdict_lines
+
+        look_up, title_of = f"{key_of(self, 'exercise.see', 'l')} opens it", desk(self).course.title_of
+        lines = verdict_lines(
+            verdict, width=UNWRAPPED, source=source, look_up=look_up, onward=onward, title_of=title_of
+        )
+        return [hanging_line(line.text, TONES.get(line.tone, "")) for line in lines]
+
+    def say_above(self, words: Words) -> None:
         """What is to be known of the verdict, as that it is about an earlier text; empty: nothing."""
         if words != self._above:
             self._above = words
             self._show()
 
     def _show(self) -> None:
-        above = [plain(self._above, "bold")] if self._above else []
+        above = [plain(said(self._above), "bold")] if self._above else []
         self.query_one("#result-text", Static).update(Column([*above, *self._rows]))

@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.catalog import find
 from tutor.homework.results.feedback import STYLE
-from tutor.html_page import html_page
+from tutor.html_page import html_page, left_out_words
 
 K = 25  # characters of a fingerprint, copydetect's own default
 AS_WRITTEN, BY_STRUCTURE, ABOVE_CLASS = 0.8, 0.9, 0.1
@@ -52,7 +52,8 @@ def likeness(handed_in: Mapping[str, Mapping[str, str]], sources: Mapping[str, b
     try:
         import copydetect  # noqa: F401
     except ImportError as error:
-        raise NotInstalled("no similarity report: pip install 'triton-prep[homework]'") from error
+        advice = "pip install 'triton-prep[homework]'"
+        raise NotInstalled(f"{left_out_words('similarity.html', error)} {advice} brings it.") from error
     same: list[tuple[str, tuple[str, ...]]] = []
     pairs: list[Pair] = []
     for slug in sorted(handed_in):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tutor.homework.assignment import Exercise
 from tutor.homework.marking import Mark, MarkedAttempt, Result
-from tutor.verdict_text import Line, case_line, remark_lines, status_words, verdict_lines
+from tutor.verdict_text import Line, TitleOf, case_line, remark_lines, status_words, untitled, verdict_lines
 
 NOT_GRADED = "The grader could not do its job here. Your instructor knows, and there are no points lost."
 OWN_WORDS = {"missing": "nothing was handed in", "unreadable": "the file cannot be graded", "refused": "not read"}
@@ -42,7 +42,8 @@ class ToldCase:
     seconds: float | None = None
 
 
-def tell(mark: Mark, asked: Exercise, look_up: str = "triton-prep show {}") -> Told:
+def tell(mark: Mark, asked: Exercise, title_of: TitleOf = untitled) -> Told:
+    """`title_of`: of the items that a diagnosis names."""
     words = OWN_WORDS.get(mark.status) or status_words(mark.status)
     if mark.points is None:
         lines: tuple[Line, ...] = (Line(NOT_GRADED),)
@@ -50,7 +51,7 @@ def tell(mark: Mark, asked: Exercise, look_up: str = "triton-prep show {}") -> T
     if mark.shown is None:
         return Told(mark.exercise, mark.points, mark.most, mark.status, words, (Line(mark.message),), ())
     verdict = _masked(mark.shown, asked, mark.file)
-    found = list(verdict_lines(verdict, width=10_000, look_up=look_up))[1:]  # the heading is said by whoever shows this
+    found = verdict_lines(verdict, width=10_000, title_of=title_of)[1:]  # the heading is said by whoever shows this
     if mark.hidden is not None:
         found.append(Line(f"Hidden cases: {hidden_words(mark.hidden)}", "head"))
     if mark.shown.get("timing"):  # the times stand apart

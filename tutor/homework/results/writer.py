@@ -15,13 +15,23 @@ from tutor.homework.files import folder_name, write
 from tutor.homework.marking import Result
 from tutor.homework.results import class_page, classroom, feedback, gradescope, junit, similarity, tables, told
 from tutor.homework.work import Facts
+from tutor.html_page import left_out_words
+from tutor.verdict_text import TitleOf, untitled
 
 FORMATS = ("csv", "json", "junit", "gradescope", "classroom", "feedback", "class", "similarity")
 TABLE_EVERY = 2.0  # seconds: the tables of a large class are not written anew for each of many learners at once
 
 
 class Writer:
-    def __init__(self, out: Path, formats: Sequence[str], assignment: Assignment, asked: Sequence[Exercise]) -> None:
+    def __init__(
+        self,
+        out: Path,
+        formats: Sequence[str],
+        assignment: Assignment,
+        asked: Sequence[Exercise],
+        title_of: TitleOf = untitled,
+    ) -> None:
+        self._title_of = title_of
         self.out, self.formats = out, frozenset(formats)
         self.assignment, self.asked = assignment, tuple(asked)
         self.facts: Facts | None = None
@@ -34,7 +44,7 @@ class Writer:
         self.results[result.learner] = result
         folder = self.out / "learners" / folder_name(result.learner)
         by_name = {one.exercise: one for one in self.asked}
-        said = [told.tell(mark, by_name[mark.exercise]) for mark in result.counted.marks]
+        said = [told.tell(mark, by_name[mark.exercise], self._title_of) for mark in result.counted.marks]
         seconds = {mark.exercise: mark.seconds for mark in result.counted.marks}
         title = f"{self.assignment.title}: {result.learner}"
         if "gradescope" in self.formats:
@@ -68,12 +78,18 @@ class Writer:
         """The pages of the class. Returns what could not be made, in words."""
         self.tables()
         results = [self.results[name] for name in sorted(self.results)]
-        if "class" in self.formats:
+        problems = self._class_page(results) if "class" in self.formats else []
+        if "similarity" in self.formats and len(results) > 1:
+            problems += self._similarity(results)
+        return problems
+
+    def _class_page(self, results: Sequence[Result]) -> list[str]:
+        try:
             page = class_page.class_page(self.assignment.title, self.summary()["notes"], results, self.asked)
-            write(self.out / "class.html", page)
-        if "similarity" not in self.formats or len(results) < 2:
-            return []
-        return self._similarity(results)
+        except ImportError as error:  # of the plots: no grade hangs on them
+            return [left_out_words("class.html", error)]
+        write(self.out / "class.html", page)
+        return []
 
     def _similarity(self, results: Sequence[Result]) -> list[str]:
         handed_in: dict[str, dict[str, str]] = {}
