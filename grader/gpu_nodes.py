@@ -24,9 +24,9 @@ def left_out() -> frozenset[str]:
     return frozenset(_node(facts) for number, facts in enumerate(here) if number != places[0])
 
 
-def renumber() -> None:
-    """Where the others are left out for good: CUDA counts what it can open, so the one that is left is number 0."""
-    if left_out():
+def renumber(hidden: frozenset[str]) -> None:
+    """Once `hidden` are left out for good: CUDA counts what it can open, so the GPU that is left is number 0."""
+    if hidden:
         os.environ["CUDA_VISIBLE_DEVICES"] = "0"
 
 

@@ -62,9 +62,9 @@ def enter(mode: str, writable: Sequence[str], memory_mb: int, also_readable: Seq
     processes = _limit(mode, memory_mb, own_user_namespace=alone == "user")
     if processes:
         layers["processes"] = processes
-    if landlockpy is not None and _restrict_files(mode, writable, also_readable):
-        if mode == "cuda":
-            gpu_nodes.renumber()
+    hidden = gpu_nodes.left_out() if mode == "cuda" else frozenset()
+    if landlockpy is not None and _restrict_files(mode, writable, also_readable, hidden):
+        gpu_nodes.renumber(hidden)
         layers["files"] = f"Landlock {landlockpy.abi_version()}: writes its scratch folder only"
     if pyseccomp is not None and _refuse_calls(mode):
         layers["system_calls"] = "seccomp"
@@ -144,7 +144,8 @@ def _without(tree: Path, forbidden: Iterable[Path]) -> Iterator[Path]:
                 yield from _without(child, inside)
 
 
-def _restrict_files(mode: str, writable: Sequence[str], also: Sequence[str]) -> bool:
+def _restrict_files(mode: str, writable: Sequence[str], also: Sequence[str], hidden: frozenset[str]) -> bool:
+    """`hidden`: names in /dev that stay out of reach."""
     rights = landlockpy.AccessFS
     read = rights.READ_FILE | rights.READ_DIR | rights.EXECUTE
     everything = landlockpy.fs_for_abi(landlockpy.abi_version())
@@ -158,7 +159,7 @@ def _restrict_files(mode: str, writable: Sequence[str], also: Sequence[str]) -> 
                     rules.allow_path(path, read if os.path.isdir(path) else rights.READ_FILE)
             if mode == "cuda":  # cuInit names the threads it starts, by writing to task/<tid>/comm, or fails with 304
                 rules.allow_path(OWN_THREADS, read | everything & (rights.WRITE_FILE | rights.TRUNCATE))
-            for path, wanted in _devices(mode, read | rights.WRITE_FILE, everything):
+            for path, wanted in _devices(everything if mode == "cuda" else read | rights.WRITE_FILE, hidden):
                 with contextlib.suppress(OSError):
                     rules.allow_path(path, wanted)
             for folder in writable:
@@ -169,18 +170,17 @@ def _restrict_files(mode: str, writable: Sequence[str], also: Sequence[str]) -> 
     return True
 
 
-def _devices(mode: str, usual: Any, everything: Any) -> Iterator[tuple[str, Any]]:
-    """What a runner may do in /dev: without a GPU's, or with all but those of the GPUs that are not this grader's."""
-    hidden = gpu_nodes.left_out() if mode == "cuda" else frozenset()
+def _devices(wanted: Any, hidden: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """What may be done where in /dev: a right on a folder holds for all that is in it."""
     if not hidden:
-        yield DEVICES, everything if mode == "cuda" else usual
+        yield DEVICES, wanted
         return
     rights = landlockpy.AccessFS
     yield DEVICES, rights.READ_DIR
     of_files = rights.READ_FILE | rights.WRITE_FILE | rights.EXECUTE | rights.TRUNCATE | rights.IOCTL_DEV
     for entry in os.scandir(DEVICES):
         if entry.name not in hidden and not entry.is_symlink():
-            yield entry.path, everything if entry.is_dir() else everything & of_files
+            yield entry.path, wanted if entry.is_dir() else wanted & of_files
 
 
 _READABLE: dict[str, tuple[str, ...]] = {}

@@ -55,7 +55,7 @@ def test_the_gpus_that_were_not_given_are_left_out(three, monkeypatch, given, hi
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
     assert gpu_nodes.left_out() == hidden
-    gpu_nodes.renumber()
+    gpu_nodes.renumber(gpu_nodes.left_out())
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == ("0" if hidden else given)
 
 
